@@ -1,0 +1,1 @@
+"""The loop: steps, and the one funnel for every tool call."""

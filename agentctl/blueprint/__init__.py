@@ -1,0 +1,1 @@
+"""Blueprints: schema, load with positions, check, catalogue."""

@@ -1,0 +1,99 @@
+"""The command line: which command is in which module, and one place where errors become exit codes."""
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from importlib import import_module
+
+import click
+import typer
+from typer.core import TyperGroup
+
+from agentctl import __version__
+from agentctl.errors import AgentctlError, ExitCode
+
+COMMANDS: dict[str, tuple[str, str]] = {
+    # name → (module that has `app`, one line for --help); a module is imported when its command is called
+}
+
+
+class _OnDemand(TyperGroup):
+    """A group that imports a command's module when the command is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [*super().list_commands(ctx), *COMMANDS]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return super().get_command(ctx, cmd_name)
+        module = import_module(COMMANDS[cmd_name][0])
+        command = typer.main.get_command(module.app)
+        command.name = cmd_name
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        del ctx
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+
+
+app = typer.Typer(
+    cls=_OnDemand,
+    name="agentctl",
+    no_args_is_help=True,
+    add_completion=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@app.callback()
+def _root(
+    *,
+    version: bool = typer.Option(False, "--version", help="Print the version and exit.", is_eager=True),  # noqa: FBT003
+) -> None:
+    """Run LLM agents from TOML blueprints: judged, resumable, never hanging."""
+    if version:
+        typer.echo(f"agentctl {__version__}")
+        raise typer.Exit
+
+
+def run_app(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code; every error becomes a sentence on stderr."""
+    try:
+        result = app(args=arguments, standalone_mode=False)
+    except click.exceptions.Abort:
+        return int(ExitCode.SIGINT)
+    except click.ClickException as error:
+        error.show(sys.stderr)
+        return int(ExitCode.USAGE)
+    except AgentctlError as error:
+        return report(error)
+    except BrokenPipeError:
+        # The reader went away: point stdout elsewhere, or the interpreter complains while it exits.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return int(ExitCode.FINISHED)
+    except Exception:  # noqa: BLE001 - the one place where an unknown error becomes a bug report
+        return _bug()
+    return result if isinstance(result, int) else int(ExitCode.FINISHED)
+
+
+def report(error: AgentctlError) -> int:
+    """Print `error` for a person on stderr and return its exit code."""
+    for line in error.message.splitlines():
+        sys.stderr.write(f"agentctl: {line}\n")
+    if error.hint:
+        sys.stderr.write(f"  hint: {error.hint}\n")
+    return int(error.exit_code)
+
+
+def _bug() -> int:
+    sys.stderr.write("agentctl: this is a bug in agentctl; what was committed is safe in the journal.\n")
+    if os.environ.get("AGENTCTL_DEBUG"):
+        traceback.print_exc()
+    else:
+        sys.stderr.write(f"  {traceback.format_exc().splitlines()[-1]}\n")
+        sys.stderr.write("  hint: AGENTCTL_DEBUG=1 shows the traceback; please report it.\n")
+    return int(ExitCode.FAILED)

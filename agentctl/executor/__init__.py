@@ -1,0 +1,1 @@
+"""Do it: the only code that touches the machine for a model."""

@@ -1,0 +1,1 @@
+"""Ask a person: questions, the hub that answers each once, and what happens when nobody is there."""

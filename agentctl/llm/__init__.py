@@ -1,0 +1,1 @@
+"""Model services: one module a wire protocol, one streaming path."""

@@ -1,0 +1,1 @@
+"""The words: frozen dataclasses without behaviour, and their JSON form."""

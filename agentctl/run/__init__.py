@@ -1,0 +1,1 @@
+"""One run: stages around the loop, the recorder, resume, sub-agents."""

@@ -1,0 +1,1 @@
+"""What it knows: keys, commits, cells, the state document, shared state, the scratchpad."""

@@ -1,0 +1,1 @@
+"""Events to a person or a program: rich, plain, JSON, JSONL; approval prompts."""

@@ -1,0 +1,1 @@
+"""The public test kit: strict fakes and a way to play a blueprint."""

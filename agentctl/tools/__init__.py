@@ -1,0 +1,1 @@
+"""What a model can call; each tool states its effects before it acts."""

@@ -1,0 +1,98 @@
+"""What a tool is to the harness: a spec for the model, and `prepare`, which says what a call would do.
+
+`prepare` resolves paths and parses shell text once; what it returns is judged, and then exactly that is run.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from agentctl.protocol.effects import Effect
+from agentctl.protocol.messages import ImagePart, ToolSpec
+from agentctl.protocol.values import JsonObject, JsonValue
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolOutput:
+    """What a call gave: text for the model and the same as JSON. Raw: cut and stashed by the agent."""
+
+    text: str
+    structured: JsonValue = None
+    failed: bool = False
+    images: tuple[ImagePart, ...] = ()
+    bytes_written: int = 0
+    """Measured after the act, not declared."""
+    files_written: int = 0
+    spill: str = ""
+    """Path of the file that holds the whole output when `text` is a cut of it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActContext:
+    """What a running call may use of the run."""
+
+    call_id: str
+    emit_output: Callable[[str], None]
+    """Shows a piece of output while the call runs; never blocks."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """A call that can be judged, and then run as judged."""
+
+    effects: tuple[Effect, ...]
+    act: Callable[[ActContext], Awaitable[ToolOutput]]
+    """Runs the call. Raises ToolError for what the model can mend; safe to cancel."""
+    preview: str
+    """For the approval prompt: the whole command, or the diff; never a summary."""
+    read_only: bool = False
+    """Running it twice does no harm: a resume may run it again."""
+    declared_bytes: int = 0
+    """Bytes the call is going to write, as far as can be told before."""
+    declared_files: int = 0
+    measures_workdir: bool = False
+    """What it writes is known only by comparing the workdir before and after (shell)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolPlace:
+    """Where calls are prepared: the agent's view of the machine."""
+
+    workdir: Path
+    """Absolute and resolved."""
+    temp: Path
+    """The run's own temp folder; counts as workdir."""
+    read_paths: tuple[Path, ...] = ()
+    """Directories outside that may be read: declared by the blueprint and granted by the user."""
+    home: Path = Path("/")
+    run_id: str = ""
+    agent: str = ""
+    stage: str = ""
+    facts: Mapping[str, str] | None = None
+    """Shown by `run_info`."""
+
+
+class Tool(Protocol):
+    """Something a model can call. Implementations keep no state between calls of different agents."""
+
+    @property
+    def spec(self) -> ToolSpec:
+        """Name, description and parameters; stable for the life of a stage."""
+
+    @property
+    def aliases(self) -> tuple[str, ...]:
+        """Other names that rules and models may use (`bash` for `shell`)."""
+
+    @property
+    def waits_for_person(self) -> bool:
+        """Not offered when unattended, unless the stage requires it."""
+
+    async def prepare(self, arguments: JsonObject, place: ToolPlace) -> Prepared:
+        """Say what this call would do. Touches nothing; may look at the file system to resolve paths.
+
+        `arguments` are valid against the spec's schema.
+
+        Raises:
+            ToolError: the call cannot be done (no such file, text not found): told to the model, never asked.
+        """
