@@ -6,8 +6,8 @@ import traceback
 from collections.abc import Sequence
 from importlib import import_module
 
-import click
 import typer
+from typer import _click as click  # the click that typer carries; typer is pinned
 from typer.core import TyperGroup
 
 from agentctl import __version__
@@ -34,8 +34,9 @@ class _OnDemand(TyperGroup):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         del ctx
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+        if COMMANDS:
+            with formatter.section("Commands"):
+                formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
 
 
 app = typer.Typer(
@@ -64,9 +65,9 @@ def run_app(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; every error becomes a sentence on stderr."""
     try:
         result = app(args=arguments, standalone_mode=False)
-    except click.exceptions.Abort:
+    except typer.Abort:
         return int(ExitCode.SIGINT)
-    except click.ClickException as error:
+    except click.exceptions.ClickException as error:
         error.show(sys.stderr)
         return int(ExitCode.USAGE)
     except AgentctlError as error:
