@@ -10,6 +10,7 @@ from typing import Protocol
 
 from agentctl.protocol.effects import Effect
 from agentctl.protocol.messages import ImagePart, ToolSpec
+from agentctl.protocol.questions import PersonAnswer, PersonQuestion
 from agentctl.protocol.values import JsonObject, JsonValue
 
 
@@ -35,6 +36,8 @@ class ActContext:
     call_id: str
     emit_output: Callable[[str], None]
     """Shows a piece of output while the call runs; never blocks."""
+    ask_person: Callable[[PersonQuestion], Awaitable[PersonAnswer]]
+    """Puts a question to a person and waits; journaled. What comes back says when nobody answered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
