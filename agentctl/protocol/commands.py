@@ -37,9 +37,17 @@ class RemoveValue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoldValue:
-    """Fold a value into the cell."""
+    """Fold a value into the cell.
+
+    Replay needs no code of a person's: a built-in fold is applied by its name, and what a function made is
+    recorded in `result`.
+    """
 
     value: JsonValue
+    fold: str = ""
+    """`sum`, `max`, `min`, `append`, `union`, `patch`, or `module:function`; `assemble` fills it in."""
+    result: JsonValue = None
+    """The cell after the fold, for a function; None for a built-in."""
 
 
 Action: TypeAlias = SetValue | RemoveValue | FoldValue
@@ -78,3 +86,7 @@ class Commit:
     events: tuple[Event, ...]
     commands: tuple[Command, ...] = ()
     outgoing: tuple[OutgoingMessage, ...] = ()
+    state_thread: str = ""
+    """The thread whose cells the commands change: the root run's, for a sub-agent. Empty means `thread_id`."""
+    received: tuple[str, ...] = ()
+    """Ids of the inbox messages that this commit takes in; they leave the inbox with it."""
