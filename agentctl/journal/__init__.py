@@ -1,4 +1,5 @@
-"""The ordered record of commits, the only source of truth: append, read, replay; where runs and threads live.
+"""The ordered record of commits, the only source of truth: append, read, replay; where runs live.
 
-A commit is on disk when `append` returns, whole or not at all. One writer a thread, by lease, across processes.
+A commit is on disk when `append` returns, whole or not at all. One writer a thread, by lease,
+across processes.
 """

@@ -146,8 +146,8 @@ class Journal(Protocol):
         messages are in their targets' inboxes when it returns.
 
         Raises:
-            StateConflict: this journal does not hold the lease of `commit.thread_id`, or a message id was used
-                before for other content.
+            StateConflict: this journal does not hold the lease of `commit.thread_id`, or a message id was
+                used before for other content.
         """
 
     async def read(self, run_id: str, *, after: int = 0, limit: int | None = None) -> tuple[Record, ...]:
@@ -199,7 +199,10 @@ class Journal(Protocol):
         """
 
     async def inbox(self, target: str) -> tuple[InboxMessage, ...]:
-        """Return the messages that wait for a run or thread, oldest first. A commit's `received` takes them."""
+        """Return the messages that wait for a run or thread, oldest first.
+
+        A commit that names them in `received` takes them out.
+        """
 
     async def withdraw(self, message_id: str) -> bool:
         """Take back a message that nobody has taken in yet; True if there was one."""
@@ -211,7 +214,9 @@ class Journal(Protocol):
         """Return the latest snapshot, or None when there is none or its digest does not hold."""
 
     async def remove_run(self, run_id: str) -> bool:
-        """Delete a run with its children's; True if it was there. Its commands leave the thread's cells.
+        """Delete a run with its sub-agents' runs; True if it was there.
+
+        What it did to its thread's cells stays while other runs of that thread do.
 
         Raises:
             StateConflict: a process is at work on it.

@@ -87,6 +87,6 @@ class Commit:
     commands: tuple[Command, ...] = ()
     outgoing: tuple[OutgoingMessage, ...] = ()
     state_thread: str = ""
-    """The thread whose cells the commands change: the root run's, for a sub-agent. Empty means `thread_id`."""
+    """The thread whose cells the commands change; a sub-agent names its root's. Empty: `thread_id`."""
     received: tuple[str, ...] = ()
     """Ids of the inbox messages that this commit takes in; they leave the inbox with it."""
