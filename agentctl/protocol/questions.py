@@ -46,8 +46,12 @@ class PersonQuestion:
     options: tuple[str, ...] = ()
     document: str = ""
     """The text to review or edit, for `review` and `edit`."""
+    edit_options: tuple[str, ...] = ()
+    """Those of `options` that open the document in an editor."""
     checkpoint: str = ""
     """The interaction point's name when the harness asks at a stage boundary."""
+    insists: bool = False
+    """A checkpoint with `unattended = "ask"`: without an answer the run stops and waits for a person."""
     call_id: str = ""
     deadline_s: float = 3600.0
 
