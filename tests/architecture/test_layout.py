@@ -12,8 +12,8 @@ PACKAGE = ROOT / "agentctl"
 TIERS = {
     "__init__": 0,
     "locations": 0, "errors": 0, "ids": 0, "clock": 0,
-    "protocol": 1,
-    "policy": 2, "interaction": 2, "executor": 2, "llm": 2, "state": 2,
+    "protocol": 1, "toml": 1,
+    "policy": 2, "interaction": 2, "executor": 2, "llm": 2, "state": 2, "tables": 2,
     "tools": 3, "blueprint": 3, "journal": 3, "settings": 3, "terminal": 3,
     "agent": 4,
     "run": 5,

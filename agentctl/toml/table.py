@@ -1,0 +1,64 @@
+"""A TOML table as plain Python values that still knows where each key stands in its file."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date, datetime, time
+from typing import TypeAlias
+
+from agentctl.errors import Position
+from agentctl.toml.positions import Key, Path, Positions
+
+TomlValue: TypeAlias = (
+    "str | int | float | bool | datetime | date | time | list[TomlValue] | dict[str, TomlValue]"
+)
+"""Any TOML value as `tomllib` gives it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """One table of a TOML file. Never changed after loading; share it freely."""
+
+    values: dict[str, TomlValue]
+    """The table's content, in file order."""
+    positions: Positions
+    """Of the whole file; use `position`, which knows this table's place in it."""
+    path: Path = ()
+    """Where this table stands in its file: `("stages", "plan", "tool_permissions")`."""
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.values)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def position(self, *path: Key) -> Position:
+        """Return where the key at `path` below this table stands; the nearest parent's when it has none.
+
+        Items of an array are addressed by their index from 0: `position("shell", "allow", 2)`.
+        """
+        return self.positions.of_key((*self.path, *path))
+
+    def value_position(self, *path: Key) -> Position:
+        """Return where the value at `path` begins; the nearest parent's when there is none."""
+        return self.positions.of_value((*self.path, *path))
+
+    def key(self, *path: Key) -> str:
+        """Return the dotted TOML key of `path` below this table, as errors name it."""
+        return dotted((*self.path, *path))
+
+
+def dotted(path: Path) -> str:
+    """Return `path` as a dotted key: `stages.plan.available_tools[2]`; odd names are quoted."""
+    text = ""
+    for part in path:
+        if isinstance(part, int):
+            text += f"[{part}]"
+        else:
+            bare = part and all(letter.isalnum() or letter in "-_" for letter in part)
+            name = part if bare else '"' + part.replace("\\", "\\\\").replace('"', '\\"') + '"'
+            text += f".{name}" if text else name
+    return text
+
+
+EMPTY = Table(values={}, positions=Positions("", ""))
+"""A table that nobody wrote."""
