@@ -36,6 +36,22 @@ class ModelRequest:
     """Mark the stable prefix for caching where the protocol has markers."""
     extra: JsonObject = field(default_factory=dict)
     """Members added to the body as they are, over ours: the blueprint's `[model.extra]`."""
+    agent: str = ""
+    """Whose call it is. Never sent; a script's replies may be meant for one agent."""
+    stage: str = ""
+    """The stage the agent is in. Never sent, as above."""
+
+
+FailureKind: TypeAlias = Literal[
+    "auth",  # no key, a wrong one, no money, or no right to this model
+    "rate_limit",  # too many requests or tokens
+    "overloaded",  # the service has no capacity now
+    "invalid",  # the request is wrong and stays wrong
+    "context_length",  # the request is too long for the model
+    "server",  # the service failed
+    "transport",  # the connection failed or died
+    "stalled",  # nothing came for too long
+]
 
 
 class LanguageModel(Protocol):
@@ -75,9 +91,7 @@ class ModelCallFailed(Exception):
 class FailureDetails:
     """What is known about a failed try."""
 
-    kind: Literal[
-        "auth", "rate_limit", "overloaded", "invalid", "context_length", "server", "transport", "stalled"
-    ]
+    kind: FailureKind
     retryable: bool
     next_model: bool = False
     """True where the next model of the list takes over (401, 402, 403, 404, open breaker)."""
