@@ -13,13 +13,28 @@ class RunProgram:
     via: tuple[str, ...] = ()
     """Programs that were looked through to find this one (`env`, `timeout`), outermost first."""
     outer: tuple[tuple[str, ...], ...] = ()
-    """Whole argv of each inert wrapper looked through; an allow for one of them covers this command too."""
+    """Whole argv of each transparent wrapper or assignment prefix looked through (`nohup rm x`, `FOO=1 rm x`).
+
+    Each ends with `argv`, so the program stands at `len(outer[i]) - len(argv)`. An allow pattern covers this
+    command through one of them only when the pattern's words before a last `*` reach that position: `nohup
+    pytest *` does, `nohup *` does not. Deny and ask patterns need not look here: a wrapper is also an effect
+    of its own."""
     seen_inside: bool = False
-    """Found inside a wrapper or substitution that is not inert, and whose own argv is an effect of its own:
-    deny and ask rules reach it, but no allow rule is required for it beyond the ones of its surroundings."""
+    """Deny and ask rules reach it, but no allow rule is required for it: found inside a wrapper that runs
+    anything and whose own argv is an effect that needs one (`bash -c`, `sudo`), an inert wrapper (`timeout
+    5`, whose inner command needs the rule), or a `cd` inside the workdir."""
     unknown: tuple[int, ...] = ()
-    """Positions in `argv` whose value only the shell will know; only a pattern's last `*` or a `*` word
-    covers them, and a deny or ask pattern that could match them does."""
+    """Positions in `argv` whose value only the shell will know (the text is as written); only a pattern's
+    last `*` or a `*` word covers them, and a deny or ask pattern that could match them does."""
+    spread: tuple[int, ...] = ()
+    """Those of `unknown` that may become any number of words, none included (`$x`, `*.py`, xargs input)."""
+    dashed: tuple[int, ...] = ()
+    """Those of `unknown` that may turn into an option: their value could begin with `-`."""
+    cwd: tuple[str, ...] = ()
+    """Absolute directories it may run in where the line changes directory; empty is the call's own."""
+    distrust: str = ""
+    """Why the safe list must not cover it, found on the machine by the tool (`.git/config sets
+    core.fsmonitor`); the analysis leaves it empty."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +45,8 @@ class WritePath:
     """Absolute and resolved, symlinks included, unless `unresolved`."""
     unresolved: bool = False
     """The shell would build the name from something not known yet."""
+    glob: bool = False
+    """`path` holds the shell's wildcards: the files that match when it runs."""
     protected: str = ""
     """Why the path is protected (`git internals`, `agentctl's own config`), or empty."""
 
@@ -40,6 +57,8 @@ class ReadPath:
 
     path: str
     """Absolute and resolved, symlinks included."""
+    glob: bool = False
+    """`path` holds the shell's wildcards: the files that match when it runs."""
     outside: bool = False
     """Outside the workdir and every granted read path: for a shell line a held ask."""
 
