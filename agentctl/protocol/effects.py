@@ -13,7 +13,7 @@ class RunProgram:
     via: tuple[str, ...] = ()
     """Programs that were looked through to find this one (`env`, `timeout`), outermost first."""
     outer: tuple[tuple[str, ...], ...] = ()
-    """Whole argv of each transparent wrapper or assignment prefix looked through (`nohup rm x`, `FOO=1 rm x`).
+    """Whole argv of each wrapper or assignment prefix looked through (`nohup rm x`, `FOO=1 rm x`).
 
     Each ends with `argv`, so the program stands at `len(outer[i]) - len(argv)`. An allow pattern covers this
     command through one of them only when the pattern's words before a last `*` reach that position: `nohup
