@@ -104,7 +104,8 @@ def _dataclass_decoder(kind: type) -> Callable[[JsonValue], Any]:
 
     def read(value: JsonValue) -> Any:
         if not decoders:
-            hints = get_type_hints(kind)
+            # A module that imports JsonObject alone has no JsonValue for the alias to find.
+            hints = get_type_hints(kind, localns={"JsonValue": JsonValue})
             decoders.update({item.name: _decoder(hints[item.name]) for item in dataclasses.fields(kind)})
         fields = _as_object(value)
         try:

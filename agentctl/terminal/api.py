@@ -1,8 +1,14 @@
 """Open the view of a run: one factory for all modes, and the prompts on the terminal device."""
 
+from typing import assert_never
+
+from agentctl.clock import Clock
 from agentctl.terminal.contract import Ending, Mode, Streams, Terminal, Watcher, choose_mode
 from agentctl.terminal.device import Device, open_device
+from agentctl.terminal.json_views import JsonDrawing, JsonLinesDrawing
+from agentctl.terminal.plain import PlainDrawing
 from agentctl.terminal.prompts import serve_prompts
+from agentctl.terminal.view import View
 
 __all__ = [
     "Device",
@@ -18,6 +24,21 @@ __all__ = [
 ]
 
 
-def open_terminal(mode: Mode, *, streams: Streams, root_run: str = "") -> Terminal:
-    """Return the view of one run in `mode`. It owns nothing but what it has not written yet."""
-    raise RuntimeError(f"no view yet for {mode}: {streams} {root_run}")
+def open_terminal(mode: Mode, *, streams: Streams, clock: Clock) -> Terminal:
+    """Return the view of one run in `mode`. With `jsonl` the header is written at once.
+
+    The first event without a parent run tells which run is the one that was asked for.
+    """
+    match mode:
+        case "rich":
+            return View(PlainDrawing(streams, clock), gather_s=0.03, idle_s=1.0)
+        case "plain":
+            return View(PlainDrawing(streams, clock), gather_s=0.03, idle_s=5.0)
+        case "quiet":
+            return View(PlainDrawing(streams, clock, quiet=True), gather_s=0.1)
+        case "json":
+            return View(JsonDrawing(streams), gather_s=0.1)
+        case "jsonl":
+            return View(JsonLinesDrawing(streams), gather_s=0.02)
+        case _:
+            assert_never(mode)

@@ -46,11 +46,38 @@ class Terminal(Watcher, Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Streams:
-    """File descriptors to write to, and what is known of them."""
+    """File descriptors to write to, and what the environment says about them."""
 
     stdout: int = 1
     stderr: int = 2
     environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+
+    def same(self) -> bool:
+        """Return whether both lead to one place, so that text on one need not be repeated on the other."""
+        try:
+            out, err = os.fstat(self.stdout), os.fstat(self.stderr)
+        except OSError:
+            return False
+        return (out.st_dev, out.st_ino, out.st_rdev) == (err.st_dev, err.st_ino, err.st_rdev)
+
+    def is_terminal(self, descriptor: int) -> bool:
+        """Return whether a person sees what is written to `descriptor`."""
+        try:
+            return os.isatty(descriptor)
+        except OSError:
+            return False
+
+    @property
+    def colour(self) -> bool:
+        """Whether stderr gets colours: a terminal that can, and no NO_COLOR."""
+        return (
+            self.is_terminal(self.stderr)
+            and not self.environ.get("NO_COLOR")
+            and self.environ.get("TERM", "") not in _CANNOT
+        )
+
+
+_CANNOT = ("", "dumb")
 
 
 def choose_mode(*, json: bool, jsonl: bool, quiet: bool, streams: Streams) -> Mode:
@@ -59,5 +86,5 @@ def choose_mode(*, json: bool, jsonl: bool, quiet: bool, streams: Streams) -> Mo
         return "json" if json else "jsonl"
     if quiet:
         return "quiet"
-    rich = os.isatty(streams.stderr) and streams.environ.get("TERM", "") not in ("", "dumb")
+    rich = streams.is_terminal(streams.stderr) and streams.environ.get("TERM", "") not in _CANNOT
     return "rich" if rich else "plain"

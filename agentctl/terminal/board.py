@@ -1,0 +1,172 @@
+"""What is known of a run while it goes on: who is at work on what, what was spent, how it ended."""
+
+from dataclasses import dataclass, field
+from typing import assert_never
+
+from agentctl.protocol.events import (
+    CallCompleted,
+    CallStarted,
+    ChildEnded,
+    ChildStarted,
+    ContextCompacted,
+    GrantGiven,
+    GrantRevoked,
+    GrantUsed,
+    HookActed,
+    MessageAdded,
+    ModelCalled,
+    ModelRetried,
+    ModelSwitched,
+    Noted,
+    OutputStreamed,
+    Progressed,
+    Published,
+    QuestionAnswered,
+    QuestionAsked,
+    ReasoningStreamed,
+    RunEnded,
+    RunResumed,
+    RunStarted,
+    RunSuspended,
+    StageEntered,
+    StageLeft,
+    StateChanged,
+    StepSettled,
+    TextStreamed,
+    ToolCallDecided,
+)
+from agentctl.protocol.messages import AssistantMessage, ToolCall
+from agentctl.protocol.questions import ApprovalAnswer, ApprovalQuestion, Question
+
+_TAIL = 400
+
+
+@dataclass(slots=True)
+class AgentRow:
+    """One agent's line in the live tree."""
+
+    run_id: str
+    agent: str
+    parent_run: str
+    stage: str = ""
+    step: int = 0
+    doing: str = ""
+    """A few words: `waiting for the model`, `writing`."""
+    calls: dict[str, ToolCall] = field(default_factory=dict)
+    """Calls that run now, by id."""
+    tail: str = ""
+    """The end of what a running call put out, raw."""
+
+
+@dataclass(slots=True)
+class Board:
+    """The fold of everything published so far. Changed only by `take`."""
+
+    root: str = ""
+    """The run that was asked for; the others are its sub-agents'."""
+    started: RunStarted | None = None
+    model: str = ""
+    agents: dict[str, AgentRow] = field(default_factory=dict)
+    """Agents at work, by run id, in the order they began."""
+    calls: dict[str, ToolCall] = field(default_factory=dict)
+    decided: dict[str, ToolCallDecided] = field(default_factory=dict)
+    completed: set[str] = field(default_factory=set)
+    approvals: dict[str, ApprovalAnswer] = field(default_factory=dict)
+    """A person's answers, by call id."""
+    waiting: dict[str, Question] = field(default_factory=dict)
+    steps: int = 0
+    tokens: int = 0
+    cost_usd: float | None = 0.0
+    """None once a model of unknown price was used."""
+    ended: RunEnded | None = None
+    suspended: RunSuspended | None = None
+    children: int = 0
+
+    def take(self, published: Published) -> None:  # noqa: C901, PLR0912 - one arm an event
+        """Take in one event of any agent of the run. Total."""
+        row = self._row(published)
+        match published.event:
+            case RunStarted() as started:
+                self._start(published.run_id, started)
+            case StageEntered(stage=stage, model=model):
+                row.stage, row.doing = stage, ""
+                self.model = model if published.run_id == self.root and model else self.model
+            case MessageAdded(message=AssistantMessage() as message):
+                self.calls.update({call.call_id: call for call in message.tool_calls})
+                row.doing = ""
+            case ToolCallDecided() as decided:
+                self.decided[decided.call_id] = decided
+                self.calls[decided.call_id] = ToolCall(
+                    call_id=decided.call_id, tool=decided.tool, arguments=decided.arguments
+                )
+            case QuestionAsked(question=question):
+                self.waiting[question.question_id] = question
+            case QuestionAnswered() as answered:
+                self._answered(answered)
+            case CallStarted(call_id=call_id, tool=tool):
+                row.calls[call_id] = self.calls.get(call_id) or ToolCall(call_id=call_id, tool=tool)
+                row.tail = ""
+            case CallCompleted(call_id=call_id):
+                row.calls.pop(call_id, None)
+                self.completed.add(call_id)
+            case StepSettled() as settled:
+                self._settled(row, settled)
+            case ChildStarted():
+                self.children += 1
+            case RunEnded() as ended:
+                self._leave(published.run_id, ended=ended)
+            case RunSuspended() as suspended:
+                self._leave(published.run_id, suspended=suspended)
+            case ModelCalled(step=step):
+                row.step, row.doing = step, "waiting for the model"
+            case TextStreamed():
+                row.doing = "writing"
+            case ReasoningStreamed():
+                row.doing = "thinking"
+            case ModelRetried() | ModelSwitched():
+                row.doing = "trying the model again"
+            case OutputStreamed(text=text):
+                row.tail = (row.tail + text)[-_TAIL:]
+            case Progressed(text=text):
+                row.doing = text
+            case MessageAdded() | StageLeft() | GrantGiven() | GrantUsed() | GrantRevoked():
+                pass
+            case StateChanged() | HookActed() | ContextCompacted() | ChildEnded() | Noted() | RunResumed():
+                pass
+            case _ as unknown:
+                assert_never(unknown)
+
+    def _row(self, published: Published) -> AgentRow:
+        if not self.root and not published.parent_run:
+            self.root = published.run_id
+        row = self.agents.get(published.run_id)
+        if row is None:
+            row = AgentRow(published.run_id, published.agent, published.parent_run, published.stage)
+            self.agents[published.run_id] = row
+        return row
+
+    def _start(self, run_id: str, started: RunStarted) -> None:
+        if run_id == self.root:
+            self.started, self.model = started, started.model
+
+    def _answered(self, answered: QuestionAnswered) -> None:
+        question = self.waiting.pop(answered.question_id, None)
+        if isinstance(question, ApprovalQuestion) and isinstance(answered.answer, ApprovalAnswer):
+            self.approvals[question.call_id] = answered.answer
+
+    def _settled(self, row: AgentRow, settled: StepSettled) -> None:
+        usage, spent = settled.usage, settled.spent
+        row.step = settled.step
+        self.steps = int(spent.get("steps", self.steps + 1))
+        self.tokens = int(spent.get("tokens", self.tokens + usage.input_tokens + usage.output_tokens))
+        known = self.cost_usd is not None and usage.cost_usd is not None
+        self.cost_usd = (self.cost_usd or 0.0) + (usage.cost_usd or 0.0) if known else None
+        if known and "cost_usd" in spent:
+            self.cost_usd = spent["cost_usd"]
+
+    def _leave(
+        self, run_id: str, *, ended: RunEnded | None = None, suspended: RunSuspended | None = None
+    ) -> None:
+        self.agents.pop(run_id, None)
+        if run_id == self.root:
+            self.ended, self.suspended = ended, suspended

@@ -1,0 +1,107 @@
+"""Text on its way out: never in the run's way, in order, whole, and quiet when nobody reads."""
+
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Generic, TypeVar
+
+Item = TypeVar("Item")
+
+_HOLD_S = 1.0
+"""Longest wait for a drawing to end before a prompt takes the terminal; it can be stuck behind Ctrl-S."""
+
+
+class Outlet:
+    """A file descriptor to write text to. May block; a reader that went away is not an error."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self.gone = False
+        """True once the other end is closed; what is written from then on is dropped."""
+
+    def write(self, text: str) -> None:
+        """Write all of `text` as UTF-8; lone surrogates become `?`."""
+        data = memoryview(text.encode("utf-8", errors="replace"))
+        while data and not self.gone:
+            try:
+                data = data[os.write(self._descriptor, data) :]
+            except BlockingIOError:
+                # Another program with the same open file made it non-blocking.
+                os.set_blocking(self._descriptor, True)
+            except OSError:  # a closed pipe or descriptor, a terminal that hung up
+                self.gone = True
+
+
+class Pump(Generic[Item]):
+    """Hands items to `drain` in batches, on a thread of its own that starts with the first item.
+
+    What comes within `gather_s` of each other goes in one batch. With `idle_s`, `drain` also gets an empty
+    batch when nothing came for so long.
+    """
+
+    def __init__(
+        self,
+        drain: Callable[[Sequence[Item]], None],
+        *,
+        gather_s: float = 0.02,
+        idle_s: float | None = None,
+    ) -> None:
+        self._drain = drain
+        self._gather_s = gather_s
+        self._idle_s = idle_s
+        self._items: deque[Item] = deque()
+        self._wake = threading.Event()
+        self._ending = threading.Event()
+        self._drawing = threading.Lock()
+        self._holds = 0
+        self._failure: BaseException | None = None
+        self._thread: threading.Thread | None = None
+
+    def put(self, item: Item) -> None:
+        """Queue `item`. Never blocks. From one thread only."""
+        self._items.append(item)
+        if self._thread is None and not self._ending.is_set():
+            self._thread = threading.Thread(target=self._run, name="agentctl-view", daemon=True)
+            self._thread.start()
+        if not self._wake.is_set():
+            self._wake.set()
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Keep `drain` from being called; items are kept. May nest, on one thread."""
+        self._holds += 1
+        taken = self._holds == 1 and self._drawing.acquire(timeout=_HOLD_S)
+        try:
+            yield
+        finally:
+            self._holds -= 1
+            if taken:
+                self._drawing.release()
+
+    def close(self) -> None:
+        """Wait until everything is drained. Idempotent.
+
+        Raises what `drain` raised: a mistake in drawing surfaces here, and did not stop the run.
+        """
+        self._ending.set()
+        self._wake.set()
+        if self._thread is not None:
+            self._thread.join()
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
+
+    def _run(self) -> None:
+        try:
+            while not (self._ending.is_set() and not self._items):
+                self._wake.wait(self._idle_s)
+                self._ending.wait(self._gather_s)
+                with self._drawing:
+                    self._wake.clear()
+                    batch = [self._items.popleft() for _ in range(len(self._items))]
+                    if batch or self._idle_s is not None:
+                        self._drain(batch)
+        except BaseException as failure:  # noqa: BLE001 - a thread has no caller; `close` raises it there
+            self._failure = failure

@@ -1,0 +1,81 @@
+"""The record that tells a program how a command ended: `--json` is it, `--jsonl` ends with it."""
+
+from typing import Final
+
+from agentctl import __version__
+from agentctl.protocol.codec import encode
+from agentctl.protocol.questions import ApprovalQuestion, Question
+from agentctl.protocol.values import JsonObject, JsonValue
+from agentctl.terminal.board import Board
+from agentctl.terminal.contract import Ending
+
+SCHEMA: Final = 1
+"""Version of the records; a field that changes its meaning or goes away makes it 2."""
+CAPABILITIES: Final = ("events", "live", "result")
+
+
+def header() -> JsonObject:
+    """Return the first record of `--jsonl`."""
+    return {
+        "type": "header",
+        "schema": SCHEMA,
+        "version": __version__,
+        "capabilities": list[JsonValue](CAPABILITIES),
+    }
+
+
+def result(board: Board, ending: Ending) -> JsonObject:
+    """Return the last record: always the same keys, whatever the ending."""
+    ended = board.ended
+    reason = ended.reason if ended is not None else board.suspended.reason if board.suspended else ""
+    return {
+        "type": "result",
+        "schema": SCHEMA,
+        "version": __version__,
+        "run": board.root,
+        "thread": board.started.thread_id if board.started else "",
+        "agent": board.started.agent if board.started else "",
+        "model": board.model,
+        "outcome": outcome(board, ending),
+        "exit_code": ending.exit_code,
+        "answer": ended.answer if ended else "",
+        "output": ended.output if ended else None,
+        "reason": ending.reason or reason,
+        "limit": ended.limit if ended else "",
+        "hint": ending.hint,
+        "steps": board.steps,
+        "tokens": board.tokens,
+        "cost_usd": board.cost_usd,
+        "subagents": board.children,
+        "questions": [
+            {"id": question.question_id, "kind": _kind(question), "question": encode(question)}
+            for question in board.waiting.values()
+        ],
+        "refused": [
+            {
+                "tool": ask.tool,
+                "call": ask.shown,
+                "allow": list[JsonValue](ask.allow),
+                "instead": ask.instead,
+            }
+            for ask in dict.fromkeys(ending.refused)
+        ],
+    }
+
+
+def outcome(board: Board, ending: Ending) -> str:
+    """Return the outcome in one word, also when the run never began or was cut off."""
+    if board.ended is not None:
+        return board.ended.outcome
+    if ending.exit_code in _INTERRUPTED:
+        return "cancelled"
+    if board.suspended is not None:
+        return "waiting"
+    return "finished" if ending.exit_code == 0 else "failed"
+
+
+_INTERRUPTED = frozenset({130, 143})
+
+
+def _kind(question: Question) -> str:
+    return "approval" if isinstance(question, ApprovalQuestion) else question.kind
