@@ -14,7 +14,7 @@ from agentctl.blueprint.state_tables import (
     WorkspaceTable,
 )
 from agentctl.protocol.values import JsonObject
-from agentctl.tables import (
+from agentctl.tables.declared import (
     HookTable,
     LimitsTable,
     McpServerTable,

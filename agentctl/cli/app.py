@@ -15,7 +15,10 @@ from agentctl.errors import AgentctlError, ExitCode
 
 COMMANDS: dict[str, tuple[str, str]] = {
     # name → (module that has `app`, one line for --help); a module is imported when its command is called
-    "models": ("agentctl.cli.models", "Install, list, verify and remove the models that run on this machine."),
+    "models": (
+        "agentctl.cli.models",
+        "Install, list, verify and remove the models that run on this machine.",
+    ),
 }
 
 

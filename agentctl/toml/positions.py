@@ -53,9 +53,13 @@ class Positions:
         return Position(file=self.file)
 
     def of_value(self, path: Path) -> Position:
-        """Return where the value at `path` begins; like `of_key` where it has none of its own."""
-        self._scanned()
-        return self.at(self._values[path]) if path in self._values else self.of_key(path)
+        """Return where the value at `path` begins, the nearest parent's where it has none, or the file."""
+        keys = self._scanned()
+        for length in range(len(path), 0, -1):
+            offset = self._values.get(path[:length], keys.get(path[:length]))
+            if offset is not None:
+                return self.at(offset)
+        return Position(file=self.file)
 
     def paths(self) -> frozenset[Path]:
         """Return every path that has a position."""

@@ -21,6 +21,22 @@ class Range:
     minimum: float | None = None
     maximum: float | None = None
 
+    def holds(self, number: float) -> bool:
+        """Tell whether `number` lies within the bounds."""
+        return not (
+            (self.minimum is not None and number < self.minimum)
+            or (self.maximum is not None and number > self.maximum)
+        )
+
+    @property
+    def words(self) -> str:
+        """What a value must be, for messages."""
+        if self.minimum is not None and self.maximum is not None:
+            return f"a number from {self.minimum:g} to {self.maximum:g}"
+        if self.minimum is not None:
+            return f"a number of at least {self.minimum:g}"
+        return f"a number of at most {self.maximum:g}"
+
 
 @dataclass(frozen=True, slots=True)
 class Text:
@@ -45,13 +61,6 @@ class Shorthand:
 @dataclass(frozen=True, slots=True)
 class JsonSchema:
     """A table that is a JSON Schema (draft 2020-12)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Elsewhere:
-    """A key that belongs into another file; `why` says where and ends the message."""
-
-    why: str
 
 
 Bytes: TypeAlias = Annotated[int, Size(), Range(minimum=0)]

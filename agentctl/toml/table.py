@@ -13,6 +13,8 @@ TomlValue: TypeAlias = (
 )
 """Any TOML value as `tomllib` gives it."""
 
+_LONGEST = 60
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
@@ -46,6 +48,12 @@ class Table:
         """Return the dotted TOML key of `path` below this table, as errors name it."""
         return dotted((*self.path, *path))
 
+    def table(self, key: str) -> "Table":
+        """Return the table at `key`, or an empty one where there is none or `key` is something else."""
+        value = self.values.get(key)
+        values = value if isinstance(value, dict) else {}
+        return Table(values=values, positions=self.positions, path=(*self.path, key))
+
 
 def dotted(path: Path) -> str:
     """Return `path` as a dotted key: `stages.plan.available_tools[2]`; odd names are quoted."""
@@ -54,10 +62,17 @@ def dotted(path: Path) -> str:
         if isinstance(part, int):
             text += f"[{part}]"
         else:
-            bare = part and all(letter.isalnum() or letter in "-_" for letter in part)
-            name = part if bare else '"' + part.replace("\\", "\\\\").replace('"', '\\"') + '"'
+            bare = part.isascii() and part.replace("-", "").replace("_", "").isalnum()
+            name = shown(part) if not bare or len(part) > _LONGEST else part
             text += f".{name}" if text else name
     return text
+
+
+def shown(text: str) -> str:
+    """Return `text` quoted for a message: cut when long, nothing in it that a terminal would act on."""
+    cut = text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+    escaped = cut.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return '"' + "".join(one if one.isprintable() else f"\\u{ord(one):04x}" for one in escaped) + '"'
 
 
 EMPTY = Table(values={}, positions=Positions("", ""))

@@ -1,0 +1,1 @@
+"""TOML tables that a blueprint and the user's config may both hold, and what binds their keys."""

@@ -1,0 +1,67 @@
+"""What must hold between the keys of the shared tables, beyond the shape of each."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from agentctl.tables.declared import HookTable, McpServerTable
+from agentctl.toml.positions import Path
+from agentctl.toml.validate import Finding
+from agentctl.toml.words import nearest, one_of
+
+
+def choose(path: Path, what: str, word: str, known: Iterable[str], *, needs: Sequence[Path] = ()) -> Finding:
+    """Return the finding that `word` is not one of the known names of `what`."""
+    names = list(known)
+    suggestion = nearest(word, names)
+    known_words = one_of(names) if names else "none"
+    return Finding(
+        path=path,
+        message=f"there is no {what} {word!r}" + ("" if suggestion else f"; there is {known_words}"),
+        suggestion=suggestion,
+        at_value=True,
+        needs=tuple(needs),
+    )
+
+
+def unique(path: Path, names: Sequence[str]) -> Iterator[Finding]:
+    """Yield a finding for each table of the array at `path` whose `name` stood before."""
+    seen: set[str] = set()
+    for index, name in enumerate(names):
+        if name in seen:
+            message = f"the name {name!r} is taken by another table above"
+            yield Finding(path=(*path, index, "name"), message=message, at_value=True, needs=(path,))
+        seen.add(name)
+
+
+def exactly_one(path: Path, given: Sequence[tuple[str, object]]) -> Iterator[Finding]:
+    """Yield a finding unless exactly one of the keys has a value; `given` pairs keys with values."""
+    keys = [key for key, _ in given]
+    set_keys = [key for key, value in given if value]
+    if len(set_keys) == 1:
+        return
+    found = "none of them is set" if not set_keys else f"{' and '.join(set_keys)} are set"
+    yield Finding(path=path, message=f"exactly one of {', '.join(keys)} is needed; {found}", needs=(path,))
+
+
+def hook_findings(hooks: Sequence[HookTable]) -> Iterator[Finding]:
+    """Yield what is wrong between the keys of `[[hooks]]`."""
+    yield from unique(("hooks",), [hook.name for hook in hooks])
+    for index, hook in enumerate(hooks):
+        at: Path = ("hooks", index)
+        kinds = (("use", hook.use), ("command", hook.command), ("builtin", hook.builtin))
+        yield from exactly_one(at, kinds)
+        if hook.command and not hook.events:
+            message = "a command hook must say which events it gets"
+            yield Finding(path=(*at, "events"), message=message, needs=(at,))
+
+
+def server_findings(servers: Sequence[McpServerTable]) -> Iterator[Finding]:
+    """Yield what is wrong between the keys of `[[mcp_servers]]`."""
+    yield from unique(("mcp_servers",), [server.name for server in servers])
+    for index, server in enumerate(servers):
+        at: Path = ("mcp_servers", index)
+        yield from exactly_one(at, (("command", server.command), ("url", server.url)))
+        stray = ("headers", server.headers) if server.command else ("env", server.env)
+        if stray[1] and bool(server.command) != bool(server.url):
+            belongs = "url" if server.command else "command"
+            message = f"only a server with {belongs!r} takes this"
+            yield Finding(path=(*at, stray[0]), message=message, needs=(at,))
