@@ -63,6 +63,8 @@ class Judgement:
     held: Held = ""
     lift: Lift = ""
     """What turned its ask into an allow, or empty."""
+    lifted_by: str = ""
+    """The grant's key, remembered rule or safe-list entry that did, or empty."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

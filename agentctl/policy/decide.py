@@ -1,0 +1,86 @@
+"""Judge a call: its tool's own entry and each of its effects, by every layer; the strictest wins."""
+
+from collections.abc import Sequence
+
+from agentctl.errors import Position
+from agentctl.policy.judge import HELD_RANK, judge
+from agentctl.policy.layers import Layers
+from agentctl.policy.reasons import reason_for
+from agentctl.protocol.decisions import Decision, Judgement, Verdict
+from agentctl.protocol.effects import (
+    Effect,
+    OpaqueCommand,
+    ReachHost,
+    ReadPath,
+    RunProgram,
+    SpawnAgent,
+    WritePath,
+)
+
+
+def decide(tool: str, effects: Sequence[Effect], layers: Layers) -> Decision:
+    """Return the decision on a call of `tool` (its canonical name) that would have these effects.
+
+    The judgements stand in the order of the effects, the tool's own first where it has one. Grants, the safe
+    list and the sandbox are not in it: `cover` lifts what they cover. Pure and total.
+    """
+    judgements = [judge(entry_of(effect), effect, layers) for effect in effects]
+    if _has_own_say(tool, effects, layers):
+        judgements.insert(0, judge(tool, None, layers))
+    return conclude(tool, tuple(judgements))
+
+
+def conclude(tool: str, judgements: tuple[Judgement, ...]) -> Decision:
+    """Return the decision that these judgements make together: the strictest one's verdict and reason."""
+    if not judgements:
+        return Decision(
+            verdict=Verdict.ALLOW,
+            reason="The call touches nothing.",
+            rule="",
+            layer="built-in",
+            position=Position(file=""),
+            judgements=(),
+        )
+    worst = judgements[0]
+    for judgement in judgements[1:]:
+        if judgement.verdict > worst.verdict or (
+            judgement.verdict is worst.verdict and HELD_RANK[judgement.held] > HELD_RANK[worst.held]
+        ):
+            worst = judgement
+    return Decision(
+        verdict=worst.verdict,
+        reason=reason_for(tool, worst),
+        rule=worst.rule,
+        layer=worst.layer,
+        position=worst.position,
+        judgements=judgements,
+        held=worst.held,
+        lift=worst.lift,
+    )
+
+
+def entry_of(effect: Effect) -> str:
+    """Return the tool whose entry answers for an effect."""
+    match effect:
+        case RunProgram() | OpaqueCommand():
+            return "shell"
+        case WritePath():
+            return "write_file"
+        case ReadPath():
+            return "read_file"
+        case ReachHost():
+            return "network"
+        case SpawnAgent():
+            return "spawn_agent"
+
+
+def _has_own_say(tool: str, effects: Sequence[Effect], layers: Layers) -> bool:
+    """Return whether the tool's own entry counts besides those of its effects."""
+    if any(entry_of(effect) == tool for effect in effects):
+        return False
+    if tool == "shell" and not effects:
+        # A line that does nothing asks nobody; a shell that is denied as a whole stays denied.
+        return layers.denies_word(tool)
+    if tool in layers.follows and effects:
+        return layers.has_word_of_its_own(tool)
+    return True

@@ -1,0 +1,228 @@
+"""The layers of one agent: who said what, from the launch flags to the built-in defaults."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from agentctl.errors import Position
+from agentctl.policy.paths import Place
+from agentctl.policy.patterns import Pattern
+from agentctl.policy.rules import NO_RULES, Entry, Rule, RuleSet
+from agentctl.protocol.decisions import LayerName, Verdict
+from agentctl.protocol.effects import Effect
+
+SHELL_ENTRIES = ("shell", "write_file", "read_file", "network")
+"""The entries for what a shell line can do; a deny or ask in one keeps an opaque line from being covered."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launch:
+    """What the command line says. Recorded with the run; children inherit it."""
+
+    allow: tuple[Rule, ...] = ()
+    ask: tuple[Rule, ...] = ()
+    deny: tuple[Rule, ...] = ()
+    yolo: bool = False
+
+
+NO_LAUNCH = Launch()
+"""A run started without a permission flag."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Saying:
+    """A verdict, and the rule that gave it."""
+
+    verdict: Verdict
+    rule: str
+    position: Position
+    by_pattern: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoundRule:
+    """A rule compiled for a place."""
+
+    tool: str
+    text: str
+    pattern: Pattern | None
+    position: Position
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Speaker:
+    """One layer's entry for one tool, with its patterns compiled."""
+
+    layer: LayerName
+    tool: str
+    """As written: the canonical name, or the glob."""
+    default: Saying | None
+    deny: tuple[BoundRule, ...]
+    ask: tuple[BoundRule, ...]
+    allow: tuple[BoundRule, ...]
+
+    def words(self) -> tuple[Verdict, ...]:
+        """Return every verdict that stands in the entry, whatever its pattern."""
+        words = [self.default.verdict] if self.default is not None else []
+        words += [Verdict.DENY] * len(self.deny) + [Verdict.ASK] * len(self.ask)
+        return tuple(words)
+
+    def by_pattern(self, effect: Effect) -> Saying | None:
+        """Return what a matching pattern says: a deny first, then ask, then allow."""
+        for rule in self.deny:
+            if rule.pattern is not None and rule.pattern.restricts(effect):
+                return Saying(verdict=Verdict.DENY, rule=rule.text, position=rule.position, by_pattern=True)
+        for rule in self.ask:
+            if rule.pattern is not None and rule.pattern.restricts(effect):
+                return Saying(verdict=Verdict.ASK, rule=rule.text, position=rule.position, by_pattern=True)
+        for rule in self.allow:
+            if rule.pattern is not None and rule.pattern.allows(effect):
+                return Saying(verdict=Verdict.ALLOW, rule=rule.text, position=rule.position, by_pattern=True)
+        return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchSpeaker:
+    """The launch flags that speak for one tool, compiled."""
+
+    deny: tuple[BoundRule, ...]
+    ask: tuple[BoundRule, ...]
+    allow: tuple[BoundRule, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Cache:
+    """What follows from a Layers' fields and is asked for at every call."""
+
+    speakers: dict[str, tuple[Speaker, ...]] = field(default_factory=dict)
+    launch: dict[str, LaunchSpeaker] = field(default_factory=dict)
+    shell_words: list[tuple[LayerName, Verdict]] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layers:
+    """All rules that hold for one agent in one stage, narrow to wide."""
+
+    launch: Launch = NO_LAUNCH
+    stage: RuleSet = NO_RULES
+    blueprint: RuleSet = NO_RULES
+    user_for_agent: RuleSet = NO_RULES
+    user: RuleSet = NO_RULES
+    built_in: RuleSet
+    place: Place
+    found_by_name: bool = False
+    """The blueprint was found by name in a catalogue, so the user's table for it may loosen."""
+    allow_blueprint_permissions: bool = False
+    """[security] allow_blueprint_permissions: the blueprint may loosen what the user is silent about."""
+    loosenable: frozenset[str] = frozenset()
+    """Tools that a blueprint may loosen without it."""
+    follows: frozenset[str] = frozenset()
+    """Tools whose own entry counts only where somebody wrote it, their effects having one: `edit_file`."""
+    parent: "Layers | None" = None
+    """What the run that spawned this one is allowed, without its stage except its denies."""
+    _cache: _Cache = field(default_factory=_Cache, compare=False, repr=False)
+    """INVARIANT: holds only what follows from the fields above; filled on first use."""
+
+    def in_stage(self, stage: RuleSet) -> "Layers":
+        """Return the same layers with another stage's rules."""
+        return replace(self, stage=stage, _cache=_Cache())
+
+    def for_children(self) -> "Layers":
+        """Return what comes down to a child as its `parent`: all but the stage, of which only denies."""
+        return self.in_stage(self.stage.denies_only())
+
+    def speakers(self, tool: str) -> tuple[Speaker, ...]:
+        """Return who speaks for `tool`, from the stage to the built-in layer; globs that tie appear each."""
+        found = self._cache.speakers.get(tool)
+        if found is None:
+            found = tuple(
+                _bind(layer, entry, self.place)
+                for layer, rules in self.named()
+                for entry in rules.speaking(tool)
+            )
+            self._cache.speakers[tool] = found
+        return found
+
+    def launch_speaker(self, tool: str) -> LaunchSpeaker:
+        """Return the launch flags that speak for `tool`."""
+        found = self._cache.launch.get(tool)
+        if found is None:
+            found = LaunchSpeaker(
+                deny=bind_rules((rule for rule in self.launch.deny if rule.speaks_for(tool)), self.place),
+                ask=bind_rules((rule for rule in self.launch.ask if rule.speaks_for(tool)), self.place),
+                allow=bind_rules((rule for rule in self.launch.allow if rule.speaks_for(tool)), self.place),
+            )
+            self._cache.launch[tool] = found
+        return found
+
+    def named(self) -> tuple[tuple[LayerName, RuleSet], ...]:
+        """Return the layers of rules with their names, narrow to wide."""
+        return (
+            ("stage", self.stage),
+            ("blueprint", self.blueprint),
+            ("user-for-agent", self.user_for_agent),
+            ("user", self.user),
+            ("built-in", self.built_in),
+        )
+
+    def strictest_shell_word(self) -> Verdict:
+        """Return the strictest word or pattern of anyone but the built-in layer for what a shell line can do.
+
+        A bare allow covers a line that cannot be told only where this is allow.
+        """
+        return max((word for layer, word in self.shell_words() if layer != "built-in"), default=Verdict.ALLOW)
+
+    def shell_word_denied(self) -> bool:
+        """Return whether any layer denies some of it; `--yolo` then covers no line that cannot be told."""
+        return any(word is Verdict.DENY for _, word in self.shell_words())
+
+    def denies_word(self, tool: str) -> bool:
+        """Return whether a layer denies the tool as a whole."""
+        return any(rule.pattern is None for rule in self.launch_speaker(tool).deny) or any(
+            speaker.default is not None and speaker.default.verdict is Verdict.DENY
+            for speaker in self.speakers(tool)
+        )
+
+    def has_word_of_its_own(self, tool: str) -> bool:
+        """Return whether anyone but the built-in layer names `tool`, by more than the glob for all."""
+        flags = self.launch_speaker(tool)
+        return bool(flags.deny or flags.ask) or any(
+            speaker.layer != "built-in" and speaker.tool.strip("*") for speaker in self.speakers(tool)
+        )
+
+    def shell_words(self) -> tuple[tuple[LayerName, Verdict], ...]:
+        """Return every verdict that stands anywhere for what a shell line can do, and whose it is."""
+        found = self._cache.shell_words
+        if not found:
+            for tool in SHELL_ENTRIES:
+                found += [
+                    (speaker.layer, word) for speaker in self.speakers(tool) for word in speaker.words()
+                ]
+                flags = self.launch_speaker(tool)
+                found += [("launch", Verdict.DENY) for _ in flags.deny]
+                found += [("launch", Verdict.ASK) for _ in flags.ask]
+            if self.parent is not None:
+                found += self.parent.shell_words()
+            found.append(("built-in", Verdict.ALLOW))  # so that an empty answer is remembered too
+        return tuple(found)
+
+
+def _bind(layer: LayerName, entry: Entry, place: Place) -> Speaker:
+    default = entry.default
+    return Speaker(
+        layer=layer,
+        tool=entry.tool,
+        default=None
+        if default is None
+        else Saying(verdict=default, rule=entry.tool, position=entry.position, by_pattern=False),
+        deny=bind_rules(entry.deny, place),
+        ask=bind_rules(entry.ask, place),
+        allow=bind_rules(entry.allow, place),
+    )
+
+
+def bind_rules(rules: Iterable[Rule], place: Place) -> tuple[BoundRule, ...]:
+    """Return the rules compiled for `place`."""
+    return tuple(
+        BoundRule(tool=rule.tool, text=str(rule), pattern=rule.compiled(place), position=rule.position)
+        for rule in rules
+    )

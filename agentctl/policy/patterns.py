@@ -1,0 +1,305 @@
+"""Patterns of rules, compiled once: command words, paths by component, hosts and agent names.
+
+A pattern answers two questions that differ when something is not known before the shell runs: `allows` is
+true only if every value could do is covered, `restricts` is true as soon as one value would be.
+"""
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Protocol, TypeAlias
+
+from agentctl.policy.paths import Place, normal_path, path_regex
+from agentctl.protocol.effects import Effect, ReachHost, ReadPath, RunProgram, SpawnAgent, WritePath
+
+PATTERN_TOOLS = ("shell", "write_file", "read_file", "network", "spawn_agent")
+"""The entries whose rules may carry a pattern, one for each kind of effect."""
+
+
+class PatternError(ValueError):
+    """A pattern cannot be meant as written; the text says what to write instead."""
+
+
+class Pattern(Protocol):
+    """One compiled pattern. Pure and total on every effect; another kind of effect never matches."""
+
+    def allows(self, effect: Effect) -> bool:
+        """Return whether everything this effect can turn out to be is covered."""
+
+    def restricts(self, effect: Effect) -> bool:
+        """Return whether something this effect can turn out to be is covered."""
+
+
+Word: TypeAlias = "str | re.Pattern[str]"
+"""A literal word, or one with `*` in it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShellPattern:
+    """Words of one simple command."""
+
+    words: tuple[Word, ...]
+    open_end: bool
+    """The pattern ended in a `*` word: any further words, or none."""
+
+    def allows(self, effect: Effect) -> bool:
+        """Match the exact words; a word the shell has yet to make is covered by a `*` only.
+
+        Through a wrapper (`nohup pytest`) only when the words reach the command inside it.
+        """
+        if not isinstance(effect, RunProgram):
+            return False
+        if self._covers(effect.argv, effect):
+            return True
+        return any(
+            len(self.words) > len(outer) - len(effect.argv) and self._covers(outer, effect)
+            for outer in effect.outer
+        )
+
+    def restricts(self, effect: Effect) -> bool:
+        """Match the same, and the program under any path, and words that could turn out to match."""
+        if not isinstance(effect, RunProgram):
+            return False
+        argv = _bare(effect.argv, self.words[:1])
+        return self._could_cover(argv, effect) if effect.unknown else self._covers(argv, effect)
+
+    def _covers(self, argv: tuple[str, ...], effect: RunProgram) -> bool:
+        count = len(self.words)
+        if len(argv) < count or (len(argv) > count and not self.open_end):
+            return False
+        for word, given in zip(self.words, argv, strict=False):
+            if word != given and (isinstance(word, str) or word.fullmatch(given) is None):
+                return False
+        return not effect.unknown or self._covers_unknown(argv, effect)
+
+    def _covers_unknown(self, argv: tuple[str, ...], effect: RunProgram) -> bool:
+        """Return whether each unknown word falls to a `*`: to the last one if it can become many words."""
+        shift = len(argv) - len(effect.argv)
+        for position in effect.unknown:
+            place = position + shift
+            if place >= len(self.words):
+                continue
+            word = self.words[place]
+            if position in effect.spread or isinstance(word, str) or word.pattern != _ANYTHING:
+                return False
+        return True
+
+    def _could_cover(self, argv: tuple[str, ...], effect: RunProgram) -> bool:
+        """Match where an unknown word may be any word, and a spread one none, one or many."""
+        count = len(self.words)
+        reached = {0}  # how many of the pattern's words can have been used up so far
+        for position, given in enumerate(argv):
+            unknown = position in effect.unknown
+            if unknown and position in effect.spread:
+                reached = set(range(min(reached), count + 1))
+                continue
+            reached = {
+                min(used + 1, count)
+                for used in reached
+                if (self.open_end if used == count else unknown or _fits(self.words[used], given))
+            }
+            if not reached:
+                return False
+        return count in reached
+
+
+def _fits(word: Word, given: str) -> bool:
+    return word == given or (not isinstance(word, str) and word.fullmatch(given) is not None)
+
+
+def _bare(argv: tuple[str, ...], first: tuple[Word, ...]) -> tuple[str, ...]:
+    """Return `argv` with its program spelled as the pattern spells programs: by name, or by path."""
+    program = argv[0]
+    if not first or "/" not in program:
+        if first and isinstance(first[0], str) and first[0].endswith("/" + program):
+            return (first[0], *argv[1:])
+        return argv
+    pattern = first[0] if isinstance(first[0], str) else first[0].pattern
+    return (normal_path(program) if "/" in pattern else program.rsplit("/", 1)[-1], *argv[1:])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PathPattern:
+    """A path pattern bound to a place: a regular expression on the whole resolved path."""
+
+    regex: re.Pattern[str]
+    below: re.Pattern[str]
+    """The same, and everything under what it matches: a deny on a folder is a deny on its content."""
+
+    def allows(self, effect: Effect) -> bool:
+        """Match a resolved path by component."""
+        match effect:
+            case WritePath(path=path, unresolved=unresolved):
+                return not unresolved and self.regex.fullmatch(path) is not None
+            case ReadPath(path=path):
+                return self.regex.fullmatch(path) is not None
+            case _:
+                return False
+
+    def restricts(self, effect: Effect) -> bool:
+        """Match the same and what lies under it."""
+        match effect:
+            case WritePath(path=path, unresolved=unresolved):
+                return not unresolved and self.below.fullmatch(path) is not None
+            case ReadPath(path=path):
+                return self.below.fullmatch(path) is not None
+            case _:
+                return False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamePattern:
+    """A host or agent name: exact, or with `*`."""
+
+    regex: re.Pattern[str]
+
+    def allows(self, effect: Effect) -> bool:
+        """Match the name."""
+        match effect:
+            case ReachHost(host=name):
+                return self.regex.fullmatch(name.rstrip(".").lower()) is not None
+            case SpawnAgent(agent=name):
+                return self.regex.fullmatch(name) is not None
+            case _:
+                return False
+
+    def restricts(self, effect: Effect) -> bool:
+        """Match the name."""
+        return self.allows(effect)
+
+
+def compile_pattern(tool: str, text: str, place: Place) -> Pattern:
+    """Return the pattern of a rule on `tool`, one of PATTERN_TOOLS.
+
+    Raises:
+        PatternError: `text` cannot be meant as written.
+    """
+    match tool:
+        case "shell":
+            return shell_pattern(text)
+        case "write_file" | "read_file":
+            return path_pattern(text, place)
+        case "network":
+            return _host_pattern(text)
+        case _:
+            return _agent_pattern(text)
+
+
+@lru_cache(maxsize=4096)
+def shell_pattern(text: str) -> ShellPattern:
+    """Return the pattern of a simple command's words.
+
+    Raises:
+        PatternError: empty, an open quote, or an operator that stands between commands.
+    """
+    words = [_word(pieces) for pieces in _split(text)]
+    if not words:
+        raise PatternError("the pattern is empty; write the command's words, or the tool without brackets")
+    open_end = not isinstance(words[-1], str) and words[-1].pattern == _ANYTHING
+    if open_end:
+        words.pop()
+    return ShellPattern(words=tuple(words), open_end=open_end)
+
+
+@lru_cache(maxsize=4096)
+def path_pattern(text: str, place: Place) -> PathPattern:
+    """Return the path pattern `text`, bound to `place`.
+
+    Raises:
+        PatternError: empty, `~user`, or `..` after a wildcard.
+    """
+    try:
+        source = path_regex(text, place)
+    except ValueError as error:
+        raise PatternError(str(error)) from None
+    return PathPattern(
+        regex=re.compile(source, re.DOTALL), below=re.compile(f"(?:{source})(?:/.*)?", re.DOTALL)
+    )
+
+
+def _host_pattern(text: str) -> NamePattern:
+    name = text.strip().lower().rstrip(".")
+    inner = name.removeprefix("*.")
+    if name == "*":
+        return NamePattern(regex=re.compile(r".+"))
+    has_port = ":" in inner and not inner.startswith("[")
+    if not inner or "*" in inner or "/" in inner or has_port:
+        raise PatternError("a host is written `example.com` or `*.example.com`, without scheme, port or path")
+    prefix = r"[^/]+\." if name != inner else ""
+    return NamePattern(regex=re.compile(prefix + re.escape(inner)))
+
+
+def _agent_pattern(text: str) -> NamePattern:
+    name = text.strip()
+    if not name:
+        raise PatternError("the pattern is empty; write an agent's name")
+    return NamePattern(regex=re.compile(".*".join(re.escape(part) for part in name.split("*")), re.DOTALL))
+
+
+_ANYTHING = "(?s:.*)"
+_OPERATORS = frozenset({"&&", "||", "|", ";", "&", "|&", ";;"})
+
+
+def _word(pieces: tuple[tuple[str, bool], ...]) -> Word:
+    """Build one word from pieces of (text, quoted): a `*` outside quotes is the wildcard."""
+    if all(quoted or "*" not in text for text, quoted in pieces):
+        word = "".join(text for text, _ in pieces)
+        if word in _OPERATORS and not any(quoted for _, quoted in pieces):
+            raise PatternError(
+                f"a pattern is one simple command, and {word!r} stands between two; write a rule for each"
+            )
+        return word
+    source = "".join(
+        re.escape(text) if quoted else ".*".join(re.escape(part) for part in text.split("*"))
+        for text, quoted in pieces
+    )
+    return re.compile(f"(?s:{source})")
+
+
+def _split(text: str) -> list[tuple[tuple[str, bool], ...]]:
+    """Split a pattern into words as a shell would, keeping for each piece whether it was quoted."""
+    words: list[tuple[tuple[str, bool], ...]] = []
+    pieces: list[tuple[str, bool]] = []
+    index = 0
+    while index < len(text):
+        char = text[index]
+        if char in " \t\n":
+            if pieces:
+                words.append(tuple(pieces))
+                pieces = []
+            index += 1
+        elif char in "'\"":
+            end = text.find(char, index + 1)
+            if end < 0:
+                raise PatternError(f"the quote {char} is not closed")
+            pieces.append((text[index + 1 : end], True))
+            index = end + 1
+        elif char == "\\":
+            pieces.append((text[index + 1 : index + 2], True))
+            index += 2
+        else:
+            end = index
+            while end < len(text) and text[end] not in " \t\n'\"\\":
+                end += 1
+            pieces.append((text[index:end], False))
+            index = end
+    if pieces:
+        words.append(tuple(pieces))
+    return words
+
+
+_PLAIN = re.compile(r"[A-Za-z0-9_./:@%+=,~^{}\[\]?!#$&;|<>()-]+")
+
+
+def quote_word(word: str) -> str:
+    """Return `word` as a pattern that matches exactly it."""
+    if _PLAIN.fullmatch(word) and word not in _OPERATORS:
+        return word
+    if "'" not in word:
+        return f"'{word}'"
+    return "'" + "'\"'\"'".join(word.split("'")) + "'"
+
+
+def quote_words(words: tuple[str, ...]) -> str:
+    """Return a pattern that matches exactly these words."""
+    return " ".join(quote_word(word) for word in words)

@@ -1,0 +1,309 @@
+"""Rules as people write them: `[tool_permissions]` tables and `TOOL(PATTERN)`, checked when loaded."""
+
+import difflib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+from agentctl.errors import InvalidInput, Position, Problem
+from agentctl.policy.paths import Place
+from agentctl.policy.patterns import PATTERN_TOOLS, Pattern, PatternError, compile_pattern
+from agentctl.protocol.decisions import Verdict
+from agentctl.protocol.values import JsonValue
+
+KeyPath: TypeAlias = tuple[str | int, ...]
+"""Where a value stands in a table: `("shell", "deny", 0)` is the first item of `shell.deny`."""
+
+Locate: TypeAlias = Callable[[KeyPath], Position]
+"""Tells where the value at a key path was written; the whole file when it cannot."""
+
+VERDICTS = {verdict.word: verdict for verdict in Verdict}
+NOT_BY_GLOB = frozenset({"transition", "submit_output"})
+"""A glob would cut the run's own way out; only the exact name reaches these."""
+
+COMMAND_LINE = Position(file="command line")
+"""Where a rule of a launch flag was written."""
+
+_CHECK_PLACE = Place(workdir="/w", home="/h")  # patterns are checked when loaded and bound to a place later
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolNames:
+    """The names a rule may use, and which are other names of the same tool."""
+
+    known: frozenset[str]
+    aliases: Mapping[str, str] = field(default_factory=dict)
+    """Alias → canonical name, such as `bash` → `shell`."""
+
+    def canonical(self, name: str) -> str:
+        """Return the tool's own name."""
+        return self.aliases.get(name, name)
+
+    def plus(self, names: Iterable[str]) -> "ToolNames":
+        """Return these names and more: script tools, or the tools of a connected server."""
+        return replace(self, known=self.known | frozenset(names))
+
+    def accepts(self, name: str) -> bool:
+        """Return whether a rule may name this tool; `SERVER__TOOL` always, since servers connect later."""
+        if "*" in name:
+            glob = name.split("*")
+            return "__" in name or any(_glob_fits(glob, known) for known in (*self.known, *self.aliases))
+        return name in self.known or name in self.aliases or "__" in name
+
+    def nearest(self, name: str) -> str:
+        """Return the known name most like `name`, or empty."""
+        close = difflib.get_close_matches(name, sorted({*self.known, *self.aliases}), n=1)
+        return close[0] if close else ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """A tool, or a tool with a pattern: `shell`, `github__*`, `shell(git push *)`."""
+
+    tool: str
+    """Canonical, or a glob."""
+    pattern: str | None = None
+    position: Position = COMMAND_LINE
+
+    def __str__(self) -> str:
+        return self.tool if self.pattern is None else f"{self.tool}({self.pattern})"
+
+    def speaks_for(self, tool: str) -> bool:
+        """Return whether this rule is about `tool`, its pattern left aside."""
+        if "*" not in self.tool:
+            return self.tool == tool
+        return tool not in NOT_BY_GLOB and _glob_fits(self.tool.split("*"), tool)
+
+    def compiled(self, place: Place) -> Pattern | None:
+        """Return the compiled pattern, or None for a rule on the tool as a whole."""
+        return None if self.pattern is None else compile_pattern(self.tool, self.pattern, place)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """What one layer says about one tool or glob."""
+
+    tool: str
+    default: Verdict | None
+    """None: the entry says nothing where none of its patterns matches."""
+    deny: tuple[Rule, ...] = ()
+    ask: tuple[Rule, ...] = ()
+    allow: tuple[Rule, ...] = ()
+    position: Position
+
+    @property
+    def literal_length(self) -> int:
+        """How many characters of a glob are literal: the more, the more exact."""
+        return len(self.tool.replace("*", ""))
+
+    def denies_only(self) -> "Entry":
+        """Return the entry with nothing left but its denies; it still keeps globs from speaking."""
+        default = Verdict.DENY if self.default is Verdict.DENY else None
+        return replace(self, default=default, ask=(), allow=())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleSet:
+    """The entries of one layer, by canonical tool name or glob."""
+
+    entries: Mapping[str, Entry] = field(default_factory=dict)
+
+    def speaking(self, tool: str) -> tuple[Entry, ...]:
+        """Return the entry that speaks for `tool`: its exact name, else the globs most like it.
+
+        Of globs those with the most literal characters; more than one only where they tie, and then the
+        strictest counts. Empty when the layer says nothing.
+        """
+        exact = self.entries.get(tool)
+        if exact is not None:
+            return (exact,)
+        if tool in NOT_BY_GLOB:
+            return ()
+        globs = [
+            entry for name, entry in self.entries.items() if "*" in name and _glob_fits(name.split("*"), tool)
+        ]
+        most = max((entry.literal_length for entry in globs), default=0)
+        return tuple(entry for entry in globs if entry.literal_length == most)
+
+    def denies_only(self) -> "RuleSet":
+        """Return what of this layer comes down to a child although the rest stays: its denies."""
+        return RuleSet(entries={name: entry.denies_only() for name, entry in self.entries.items()})
+
+
+NO_RULES = RuleSet()
+"""A layer that nobody wrote."""
+
+
+def parse_rule(text: str, *, names: ToolNames, position: Position | None = None) -> Rule:
+    """Return the rule `TOOL` or `TOOL(PATTERN)`, split at the first `(` and the last `)`.
+
+    Raises:
+        InvalidInput: an unknown tool, a pattern on a tool that takes none, or a pattern that cannot be meant.
+    """
+    place = position or COMMAND_LINE
+    reader = _Reader(names=names, locate=lambda _: place, key="")
+    tool, bracket, rest = text.strip().partition("(")
+    pattern: str | None = None
+    if bracket:
+        pattern, closed, tail = rest.rpartition(")")
+        if not closed or tail.strip():
+            reader.report((), f"{text!r} is not `TOOL` or `TOOL(PATTERN)`")
+    rule = reader.rule(tool.strip(), pattern, ())
+    if reader.problems or rule is None:
+        raise InvalidInput(tuple(reader.problems))
+    return rule
+
+
+def parse_rules(texts: Iterable[str], *, names: ToolNames, source: str) -> tuple[Rule, ...]:
+    """Return the rules of a repeated flag, such as `--allow`; `source` is how it is named in a decision.
+
+    Raises:
+        InvalidInput: as `parse_rule`, with every problem found.
+    """
+    rules: list[Rule] = []
+    problems: list[Problem] = []
+    for text in texts:
+        try:
+            rules.append(parse_rule(text, names=names, position=Position(file=source)))
+        except InvalidInput as error:
+            problems += error.problems
+    if problems:
+        raise InvalidInput(tuple(problems), hint="quote the rule for your shell: --allow 'shell(git push *)'")
+    return tuple(rules)
+
+
+def parse_permissions(
+    table: Mapping[str, JsonValue], *, names: ToolNames, locate: Locate, key: str = "tool_permissions"
+) -> RuleSet:
+    """Return the layer that a `[tool_permissions]` table describes.
+
+    `locate` gets key paths relative to the table; `key` is the table's own dotted path, for messages.
+
+    Raises:
+        InvalidInput: every unknown verdict, tool or key of the table, each with its place and a suggestion.
+    """
+    reader = _Reader(names=names, locate=locate, key=key)
+    entries: dict[str, Entry] = {}
+    for name, value in table.items():
+        entry = reader.entry(name, value)
+        if entry is None:
+            continue
+        twin = entries.setdefault(entry.tool, entry)
+        if twin is not entry:
+            reader.report(
+                (name,),
+                f"{name!r} is another name of {entry.tool!r}, which stands at {twin.position}; keep one",
+            )
+    if reader.problems:
+        raise InvalidInput(tuple(reader.problems))
+    return RuleSet(entries=entries)
+
+
+def _glob_fits(parts: list[str], name: str) -> bool:
+    """Match `name` against the literal parts between the stars of a glob; no regular expression needed."""
+    if not name.startswith(parts[0]) or not name.endswith(parts[-1]):
+        return False
+    at, end = len(parts[0]), len(name) - len(parts[-1])
+    for part in parts[1:-1]:
+        at = name.find(part, at, end)
+        if at < 0:
+            return False
+        at += len(part)
+    return at <= end
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Reader:
+    """Reads what a person wrote, collecting every problem on the way."""
+
+    names: ToolNames
+    locate: Locate
+    key: str
+    """Dotted path of the table that is read."""
+    problems: list[Problem] = field(default_factory=list)
+
+    def report(self, at: KeyPath, message: str, suggestion: str = "") -> None:
+        key = ".".join([self.key, *(str(part) for part in at)]).strip(".")
+        self.problems.append(
+            Problem(position=self.locate(at), key=key, message=message, suggestion=suggestion)
+        )
+
+    def rule(self, tool: str, pattern: str | None, at: KeyPath) -> Rule | None:
+        canonical = self.names.canonical(tool)
+        if not self.names.accepts(tool):
+            self.report(at, f"unknown tool {tool!r}", self.names.nearest(tool))
+            return None
+        if pattern is None:
+            return Rule(tool=canonical, position=self.locate(at))
+        if canonical not in PATTERN_TOOLS:
+            known = ", ".join(PATTERN_TOOLS)
+            self.report(at, f"a rule on {tool!r} takes no pattern; patterns exist for {known}", canonical)
+            return None
+        try:
+            compile_pattern(canonical, pattern, _CHECK_PLACE)
+        except PatternError as error:
+            self.report(at, f"{pattern!r}: {error}")
+            return None
+        return Rule(tool=canonical, pattern=pattern, position=self.locate(at))
+
+    def entry(self, name: str, value: JsonValue) -> Entry | None:
+        rule = self.rule(name, None, (name,))
+        tool = self.names.canonical(name)
+        match value:
+            case str():
+                default = self.verdict(value, (name,))
+                entry = Entry(tool=tool, default=default, position=self.locate((name,)))
+            case dict():
+                entry = self.table(tool, name, value)
+            case _:
+                self.report((name,), "expected allow, ask or deny, or a table of them")
+                return None
+        if entry.default is Verdict.ALLOW and not tool.strip("*"):
+            self.report(
+                (name,), "a rule cannot allow every tool there is; name the tools, or run with --yolo"
+            )
+        return entry if rule is not None else None
+
+    def table(self, tool: str, name: str, table: Mapping[str, JsonValue]) -> Entry:
+        lists: dict[str, tuple[Rule, ...]] = {}
+        default: Verdict | None = None
+        for key, value in table.items():
+            if key == "default":
+                default = self.verdict(value, (name, key))
+            elif key not in VERDICTS:
+                self.report((name, key), f"unknown key {key!r}", _nearest(key, (*VERDICTS, "default")))
+            elif not isinstance(value, list):
+                self.report((name, key), "expected a list of patterns")
+            else:
+                lists[key] = self.patterns(tool, name, key, value)
+        return Entry(
+            tool=tool,
+            default=default,
+            deny=lists.get("deny", ()),
+            ask=lists.get("ask", ()),
+            allow=lists.get("allow", ()),
+            position=self.locate((name,)),
+        )
+
+    def patterns(self, tool: str, name: str, key: str, items: list[JsonValue]) -> tuple[Rule, ...]:
+        rules: list[Rule] = []
+        for index, item in enumerate(items):
+            at = (name, key, index)
+            if not isinstance(item, str):
+                self.report(at, "a pattern is a string")
+                continue
+            rule = self.rule(tool, item, at)
+            if rule is not None:
+                rules.append(rule)
+        return tuple(rules)
+
+    def verdict(self, value: JsonValue, at: KeyPath) -> Verdict | None:
+        if isinstance(value, str) and value in VERDICTS:
+            return VERDICTS[value]
+        near = _nearest(value.lower(), tuple(VERDICTS)) if isinstance(value, str) else ""
+        self.report(at, f"{value!r} is not a verdict; it is one of allow, ask, deny", near)
+        return None
+
+
+def _nearest(word: str, known: tuple[str, ...]) -> str:
+    return next(iter(difflib.get_close_matches(word, known, n=1)), "")
