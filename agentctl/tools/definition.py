@@ -4,10 +4,11 @@
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from agentctl.executor.sandbox_policy import SandboxPolicy
 from agentctl.protocol.effects import Effect
 from agentctl.protocol.messages import ImagePart, ToolSpec
 from agentctl.protocol.questions import PersonAnswer, PersonQuestion
@@ -38,6 +39,8 @@ class ActContext:
     """Shows a piece of output while the call runs; never blocks."""
     ask_person: Callable[[PersonQuestion], Awaitable[PersonAnswer]]
     """Puts a question to a person and waits; journaled. What comes back says when nobody answered."""
+    workdir_read_only: bool = False
+    """The sandbox lifted the ask on condition that the command finds the workdir read-only."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,12 +69,18 @@ class ToolPlace:
     """Absolute and resolved."""
     temp: Path
     """The run's own temp folder; counts as workdir."""
+    why_protected: Callable[[str], str]
+    """Why writing a resolved path is protected always (`git internals`), or empty; pure."""
     read_paths: tuple[Path, ...] = ()
     """Directories outside that may be read: declared by the blueprint and granted by the user."""
     home: Path = Path("/")
     run_id: str = ""
     agent: str = ""
     stage: str = ""
+    sandbox: SandboxPolicy = field(default_factory=SandboxPolicy)
+    """What a shell command of this stage may reach when the operating system holds the line."""
+    pass_names: tuple[str, ...] = ()
+    """Credential-shaped environment names that the user hands on to commands."""
     facts: Mapping[str, str] | None = None
     """Shown by `run_info`."""
 

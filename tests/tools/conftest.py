@@ -21,6 +21,7 @@ def place(tmp_path: Path) -> ToolPlace:
     return ToolPlace(
         workdir=workdir.resolve(),
         temp=temp.resolve(),
+        why_protected=lambda path: "git internals" if "/.git/" in path else "",
         home=tmp_path / "home",
         run_id="r-1",
         agent="tester",

@@ -1,0 +1,220 @@
+"""`shell`, `shell_output` and `shell_kill`: the line is analysed once, judged, and then run as it is."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Annotated
+
+import anyio
+
+from agentctl.errors import ToolError
+from agentctl.executor.api import (
+    BackgroundStatus,
+    CommandRequest,
+    CommandResult,
+    Executor,
+    Roots,
+    WorkdirChange,
+    WorkdirState,
+)
+from agentctl.policy.shell.analyse import analyse
+from agentctl.protocol.values import JsonObject
+from agentctl.tools.definition import ActContext, Prepared, Tool, ToolOutput, ToolPlace
+from agentctl.tools.places import roots_of
+from agentctl.tools.schema import Bounds, Says
+from agentctl.tools.shell_effects import Locator
+from agentctl.tools.typed import typed_tool
+
+_SHOWN_BYTES = 14_000
+"""Of the beginning and of the end each: a result is never cut again on its way to the model."""
+_TIMEOUT_S = 120
+_MOST_TIMEOUT_S = 3600
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShellArguments:
+    """Arguments of `shell`."""
+
+    command: Annotated[str, Says("", Bounds(min_length=1))]
+    timeout_s: Annotated[int, Says("", Bounds(minimum=1, maximum=_MOST_TIMEOUT_S))] = _TIMEOUT_S
+    background: Annotated[bool, Says("Return an id at once.")] = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShellOutputArguments:
+    """Arguments of `shell_output`."""
+
+    id: str
+    offset: Annotated[int, Says("Byte to read from; negative counts from the end.")] = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShellKillArguments:
+    """Arguments of `shell_kill`."""
+
+    id: str
+
+
+def shell_tools(executor: Executor) -> tuple[Tool, ...]:
+    """Return the three tools that run programs."""
+    shell = _Shell(executor=executor)
+    return (
+        typed_tool(
+            "shell",
+            "Run a bash command line in the workdir. Each call is a new shell without input.",
+            ShellArguments,
+            shell.run,
+        ),
+        typed_tool("shell_output", "What a background command wrote.", ShellOutputArguments, shell.output),
+        typed_tool("shell_kill", "End a background command.", ShellKillArguments, shell.kill),
+    )
+
+
+@dataclass(slots=True, kw_only=True)
+class _WriteLedger:
+    """Counts what commands write to the workdir, each change once however many commands run at a time."""
+
+    executor: Executor
+    _lock: anyio.Lock = field(default_factory=anyio.Lock)
+    _running: int = 0
+    _state: WorkdirState | None = None
+
+    @asynccontextmanager
+    async def counting(self, roots: Roots) -> AsyncIterator[Callable[[], WorkdirChange]]:
+        """Run a body; what it gives tells, after the body, what changed since the last count."""
+        async with self._lock:
+            if self._running == 0 or self._state is None:
+                self._state = await self.executor.measure(roots)
+            self._running += 1
+        counted: list[WorkdirChange] = []
+        try:
+            yield lambda: counted[0]
+        finally:
+            with anyio.CancelScope(shield=True):
+                async with self._lock:
+                    self._running -= 1
+                    counted.append(await self.executor.changed_since(self._state, roots))
+                    if self._running:
+                        self._state = await self.executor.measure(roots)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Shell:
+    executor: Executor
+    _ledger: _WriteLedger = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._ledger = _WriteLedger(executor=self.executor)
+
+    async def run(self, arguments: ShellArguments, place: ToolPlace) -> Prepared:
+        line = arguments.command
+        if "\0" in line:
+            raise ToolError("A command line cannot hold a NUL byte.")
+        # SAFETY: the very text that is analysed here is what bash gets; nothing is parsed a second time.
+        analysis = analyse(line, cwd=str(place.workdir), home=str(place.home))
+        effects = await Locator(executor=self.executor, place=place).located(analysis.effects, line)
+
+        async def act(context: ActContext) -> ToolOutput:
+            request = CommandRequest(
+                command=line,
+                roots=roots_of(place),
+                timeout_s=float(arguments.timeout_s),
+                sandbox=place.sandbox,
+                read_only=context.workdir_read_only,
+                pass_names=place.pass_names,
+                head_bytes=_SHOWN_BYTES,
+                tail_bytes=_SHOWN_BYTES,
+                spill_name=f"shell-{context.call_id}",
+                on_output=context.emit_output,
+            )
+            if arguments.background:
+                return _started(await self.executor.start(request))
+            async with self._ledger.counting(request.roots) as changed:
+                result = await self.executor.run(request)
+            return _ended(result, changed())
+
+        return Prepared(effects=effects, act=act, preview=line, measures_workdir=True)
+
+    async def output(self, arguments: ShellOutputArguments, place: ToolPlace) -> Prepared:
+        del place
+
+        async def act(context: ActContext) -> ToolOutput:
+            del context
+            part = await self.executor.output(
+                arguments.id, offset=arguments.offset, limit_bytes=2 * _SHOWN_BYTES
+            )
+            notes = [_state_of(part.status), f"next offset {part.next_offset}"]
+            if part.lost_bytes:
+                notes.append(f"{part.lost_bytes:,} bytes before are no longer kept")
+            return ToolOutput(
+                text=f"{part.text.rstrip()}\n[{'; '.join(notes)}]".lstrip("\n"),
+                structured={
+                    **_status(part.status),
+                    "output": part.text,
+                    "offset": part.offset,
+                    "next_offset": part.next_offset,
+                },
+            )
+
+        return Prepared(effects=(), act=act, preview=f"output of {arguments.id}", read_only=True)
+
+    async def kill(self, arguments: ShellKillArguments, place: ToolPlace) -> Prepared:
+        del place
+
+        async def act(context: ActContext) -> ToolOutput:
+            del context
+            status = await self.executor.kill(arguments.id)
+            return ToolOutput(text=f"[{_state_of(status)}]", structured=_status(status))
+
+        return Prepared(effects=(), act=act, preview=f"kill {arguments.id}")
+
+
+def _started(status: BackgroundStatus) -> ToolOutput:
+    text = f"Started in the background as {status.process_id}: shell_output reads it, shell_kill ends it."
+    return ToolOutput(text=text, structured=_status(status))
+
+
+def _state_of(status: BackgroundStatus) -> str:
+    if status.running:
+        return f"{status.process_id} is running, {status.started_s_ago:.0f} s"
+    return f"{status.process_id} ended with exit code {status.exit_code}"
+
+
+def _status(status: BackgroundStatus) -> JsonObject:
+    return {
+        "id": status.process_id,
+        "running": status.running,
+        "exit_code": status.exit_code,
+        "total_bytes": status.total_bytes,
+    }
+
+
+def _ended(result: CommandResult, change: WorkdirChange) -> ToolOutput:
+    notes = []
+    if result.timed_out:
+        notes.append(f"stopped after {result.timeout_s:g} s; raise timeout_s or use background=true")
+    elif result.exit_code or not result.output.total_bytes:
+        notes.append(f"exit code {result.exit_code}")
+    if result.survivors_killed:
+        notes.append(f"{result.survivors_killed} processes it left running were ended")
+    if result.tampered:
+        notes.append(f"protected files were put back: {', '.join(result.tampered)}")
+    text = result.output.text.rstrip("\n")
+    if notes:
+        text = f"{text}\n[{'; '.join(notes)}]".lstrip("\n")
+    return ToolOutput(
+        text=text,
+        structured={
+            "exit_code": result.exit_code,
+            "output": result.output.text,
+            "total_bytes": result.output.total_bytes,
+            "timed_out": result.timed_out,
+            "duration_s": round(result.duration_s, 3),
+            "sandbox": result.sandbox.value,
+            "changed": [*change.paths],
+        },
+        failed=result.timed_out or result.exit_code != 0,
+        bytes_written=change.counted_bytes,
+        files_written=change.files,
+        spill=str(result.output.spill or ""),
+    )
