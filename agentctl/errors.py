@@ -115,8 +115,8 @@ class LimitReached(AgentctlError):
 
     exit_code = ExitCode.LIMIT
 
-    def __init__(self, key: str, *, used: float, ceiling: float, hint: str = "") -> None:
-        super().__init__(f"{key}: {used:g} would pass the ceiling of {ceiling:g}.", hint=hint)
+    def __init__(self, key: str, *, used: float, ceiling: float, message: str = "", hint: str = "") -> None:
+        super().__init__(message or f"{key}: {used:g} would pass the ceiling of {ceiling:g}.", hint=hint)
         self.key = key
         self.used = used
         self.ceiling = ceiling

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from agentctl.protocol.decisions import Grant
 from agentctl.protocol.events import (
+    AskRefused,
     CallCompleted,
     CallStarted,
     ChildEnded,
@@ -50,6 +51,8 @@ class RunSnapshot:
     stage: str = ""
     stage_index: int = -1
     stage_open: bool = False
+    stage_from: int = 0
+    """How many messages the thread had when the stage was entered."""
     visits: dict[str, int] = field(default_factory=dict)
     step: int = 0
     """Steps taken by the run."""
@@ -64,7 +67,7 @@ class RunSnapshot:
     answers: dict[str, Answer] = field(default_factory=dict)
     """By call id, or `checkpoint:STAGE/NAME`: answers whose call has not been settled yet."""
     grants: list[Grant] = field(default_factory=list)
-    refused_asks: list[ToolCallDecided] = field(default_factory=list)
+    refused_asks: list[AskRefused] = field(default_factory=list)
     usage: Usage = field(default_factory=Usage)
     spent: dict[str, float] = field(default_factory=dict)
     children: dict[str, ChildStarted] = field(default_factory=dict)
@@ -96,6 +99,8 @@ class RunSnapshot:
                 self.grants.append(grant)
             case GrantRevoked(key=key):
                 self.grants = [grant for grant in self.grants if grant.key != key]
+            case AskRefused():
+                self.refused_asks.append(event)
             case CallStarted():
                 self.running[event.call_id] = event
             case CallCompleted():
@@ -133,6 +138,7 @@ class RunSnapshot:
             self.grants = [grant for grant in self.grants if grant.scope != "stage"]
         self.stage, self.stage_index, self.stage_open = event.stage, event.index, True
         self.visits[event.stage] = event.visit
+        self.stage_from = len(self.messages)
         self.stage_step = self.nudges = 0
         if event.carry == "clear":
             self.window_from, self.summary = len(self.messages), ""
@@ -146,7 +152,7 @@ class RunSnapshot:
                 self.usage = add_usage(self.usage, usage)
             case ToolMessage(result=result):
                 for facts in (self.decided, self.running, self.completed, self.answers):
-                    facts.pop(result.call_id, None)  # type: ignore[attr-defined]
+                    facts.pop(result.call_id, None)
             case _:
                 self.nudges += message.source == "nudge"
 

@@ -127,6 +127,19 @@ class GrantRevoked:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AskRefused:
+    """A call needed a person and nobody was there; `flags` would have let it through, if any would."""
+
+    call_id: str
+    tool: str
+    preview: str
+    reason: str
+    flags: tuple[str, ...] = ()
+    instead: str = ""
+    """What to write where no flag helps."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CallStarted:
     """A judged call is about to act. Without a completion after it, the call is in doubt."""
 
@@ -224,6 +237,8 @@ class RunSuspended:
 
     reason: str
     exit_code: int
+    limit: str = ""
+    """The key of the limit that stopped it, such as `limits.steps`; a resume with a higher one goes on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -260,6 +275,7 @@ Event: TypeAlias = (
     | GrantGiven
     | GrantUsed
     | GrantRevoked
+    | AskRefused
     | CallStarted
     | CallCompleted
     | StepSettled

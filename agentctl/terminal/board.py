@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import assert_never
 
 from agentctl.protocol.events import (
+    AskRefused,
     CallCompleted,
     CallStarted,
     ChildEnded,
@@ -129,7 +130,7 @@ class Board:
                 row.tail = (row.tail + text)[-_TAIL:]
             case Progressed(text=text):
                 row.doing = text
-            case MessageAdded() | StageLeft() | GrantGiven() | GrantUsed() | GrantRevoked():
+            case MessageAdded() | StageLeft() | AskRefused() | GrantGiven() | GrantUsed() | GrantRevoked():
                 pass
             case StateChanged() | HookActed() | ContextCompacted() | ChildEnded() | Noted() | RunResumed():
                 pass

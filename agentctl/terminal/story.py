@@ -7,6 +7,7 @@ from typing import Literal, TypeAlias, assert_never
 
 from agentctl.protocol.decisions import Verdict
 from agentctl.protocol.events import (
+    AskRefused,
     CallCompleted,
     CallStarted,
     ChildEnded,
@@ -95,7 +96,7 @@ def _safe(text: str) -> str:
     return prose(text).replace("\n", " ")
 
 
-def _lines(published: Published, board: Board) -> Iterator[tuple[LineKind, str]]:  # noqa: C901, PLR0912 - one arm an event
+def _lines(published: Published, board: Board) -> Iterator[tuple[LineKind, str]]:  # noqa: C901, PLR0912, PLR0915 - one arm an event
     match published.event:
         case RunStarted() as started:
             if published.run_id == board.root:
@@ -118,6 +119,8 @@ def _lines(published: Published, board: Board) -> Iterator[tuple[LineKind, str]]
             yield "person", _asked(question)
         case QuestionAnswered(answer=answer):
             yield "person", f"answered by {answer.by}: {_answer(answer)}"
+        case AskRefused(tool=tool, reason=reason):
+            yield "warning", one_line(f"refused, nobody to ask: {tool}: {reason}", width=200)
         case GrantGiven(grant=grant):
             yield "note", one_line(f"granted for this {grant.scope}: {grant.key}", width=200)
         case GrantRevoked(key=key):

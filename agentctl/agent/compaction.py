@@ -1,0 +1,111 @@
+"""Keeps a thread inside the model's window: old tool results are cut first, then old steps are summarised."""
+
+from dataclasses import replace
+
+from agentctl.agent.context import AgentContext
+from agentctl.agent.prompt import build_request, estimate_tokens, visible_messages
+from agentctl.agent.snapshot import RunSnapshot
+from agentctl.llm.base import ModelCallFailed
+from agentctl.protocol.events import ContextCompacted
+from agentctl.protocol.messages import AssistantMessage, ToolMessage, user_text
+
+_FULL = 0.80
+"""Share of the window at which something must go."""
+_KEEP_STEPS = 4
+"""The latest steps are never cut or summarised."""
+_SUMMARISE = (
+    "Summarise the work above for yourself, since the older part of it will no longer be shown: the plan, "
+    "decisions and their reasons, files read and changed, facts found, open questions. Be brief and exact."
+)
+
+
+async def keep_in_window(context: AgentContext) -> None:
+    """Make room when the next request would fill the model's window; else do nothing."""
+    window = context.plan.model.context_window
+    if window is None or _tokens(context) < window * _FULL:
+        return
+    await shrink(context)
+
+
+async def shrink(context: AgentContext) -> bool:
+    """Cut old tool results, or if that was done already summarise old steps; tell whether anything went."""
+    snapshot = context.recorder.snapshot
+    before = _tokens(context)
+    first_kept = _start_of_recent_steps(snapshot)
+    old = snapshot.messages[snapshot.window_from : first_kept]
+    cut = tuple(
+        message.result.call_id
+        for message in old
+        if isinstance(message, ToolMessage) and message.result.call_id not in snapshot.cut_results
+    )
+    if cut:
+        await _commit(context, "results_cut", before, cut=cut)
+        return True
+    if not old:
+        return False
+    summary = await _summarise(context)
+    await _commit(context, "summary", before, kept_from=first_kept, summary=summary)
+    return True
+
+
+def _tokens(context: AgentContext) -> int:
+    """The service's own count of the last request, plus an estimate of what came since; or all estimated."""
+    snapshot = context.recorder.snapshot
+    estimate = estimate_tokens(build_request(context))
+    since: list[int] = []
+    for message in reversed(snapshot.messages[snapshot.window_from :]):
+        if isinstance(message, AssistantMessage):
+            counted = message.usage.input_tokens + message.usage.output_tokens
+            return max(counted + sum(since), 0) if counted and not snapshot.cut_results else estimate
+        since.append(_message_tokens(message))
+    return estimate
+
+
+def _message_tokens(message: object) -> int:
+    return len(repr(message)) // 4
+
+
+def _start_of_recent_steps(snapshot: RunSnapshot) -> int:
+    """Index of the first message of the latest steps; a call is never split from its results."""
+    steps = 0
+    for index in range(len(snapshot.messages) - 1, snapshot.window_from, -1):
+        if isinstance(snapshot.messages[index], AssistantMessage):
+            steps += 1
+            if steps == _KEEP_STEPS:
+                return index
+    return snapshot.window_from
+
+
+async def _summarise(context: AgentContext) -> str:
+    snapshot = context.recorder.snapshot
+    request = build_request(context)
+    shown = visible_messages(snapshot)
+    asking = replace(
+        request, messages=(*shown, user_text(_SUMMARISE, source="harness")), tools=(), output_schema=None
+    )
+    try:
+        reply = await context.plan.model.reply(asking, lambda _event: None)
+    except ModelCallFailed:
+        return "(the older steps could not be summarised and are left out)"
+    context.tools.settle_step(None, reply.usage)
+    return reply.text
+
+
+async def _commit(
+    context: AgentContext,
+    how: str,
+    before: int,
+    *,
+    cut: tuple[str, ...] = (),
+    kept_from: int = 0,
+    summary: str = "",
+) -> None:
+    event = ContextCompacted(
+        how="summary" if how == "summary" else "results_cut",
+        kept_from=kept_from,
+        tokens_before=before,
+        tokens_after=0,
+        summary=summary,
+        cut_call_ids=cut,
+    )
+    await context.recorder.commit(event)

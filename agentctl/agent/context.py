@@ -1,0 +1,119 @@
+"""What one agent's loop is given: interfaces to the run around it, and the plan of the stage it is in."""
+
+from dataclasses import dataclass
+from typing import Literal, Protocol, TypeAlias
+
+from agentctl.agent.snapshot import RunSnapshot
+from agentctl.agent.tool_state import ToolState
+from agentctl.clock import Clock
+from agentctl.llm.base import LanguageModel, ModelRequest
+from agentctl.protocol.commands import Command
+from agentctl.protocol.events import Event, LiveEvent
+from agentctl.protocol.messages import UserMessage
+from agentctl.protocol.questions import Answer, Question
+from agentctl.protocol.values import JsonObject, JsonValue
+
+
+class Recorder(Protocol):
+    """Makes facts durable, then known, then visible; in this order."""
+
+    @property
+    def snapshot(self) -> RunSnapshot:
+        """What is known after the last commit. Read it, never change it."""
+
+    async def commit(
+        self, *events: Event, commands: tuple[Command, ...] = (), received: tuple[str, ...] = ()
+    ) -> None:
+        """Return when all of it is on disk, or none of it; then the snapshot has it and watchers see it.
+
+        `received` names the inbox messages that this commit takes in.
+        """
+
+    def show(self, event: LiveEvent) -> None:
+        """Show something that is not kept. Never blocks."""
+
+
+class Inbox(Protocol):
+    """Messages that people and other agents sent to this run meanwhile."""
+
+    async def waiting(self) -> tuple[tuple[str, UserMessage], ...]:
+        """Return what has arrived with its ids, oldest first; a commit that names an id takes it away."""
+
+
+class AskPerson(Protocol):
+    """Puts a question where a person can answer it."""
+
+    async def ask(self, question: Question) -> Answer:
+        """Return the one answer, or what the deadline or nobody's presence means. Safe to cancel."""
+
+    def settle(self, question_id: str, answer: Answer) -> bool:
+        """Answer a waiting question on behalf of a grant given meanwhile; False when it was answered."""
+
+    def attended(self, *, insists: bool = False) -> bool:
+        """Tell whether a person may be asked right now.
+
+        Under `--yolo` only a question that `insists` may, where a terminal or client is there.
+        """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edge:
+    """A transition that the model may take."""
+
+    target: str
+    hint: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StagePlan:
+    """The stage an agent is in, as its loop needs it."""
+
+    name: str
+    index: int
+    prompt: str
+    model: LanguageModel
+    edges: tuple[Edge, ...]
+    """Open edges the model may choose; those with a harness condition are not among them."""
+    max_steps: int | None
+    tool_concurrency: int
+    output_schema: JsonObject | None
+    request: ModelRequest
+    """Parameters of every request of this stage; system, messages and tools are filled in."""
+    accepts_messages: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentContext:
+    """One agent in one stage. Everything that changes is behind one of these."""
+
+    run_id: str
+    agent: str
+    plan: StagePlan
+    recorder: Recorder
+    tools: ToolState
+    person: AskPerson
+    inbox: Inbox
+    clock: Clock
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageEnd:
+    """Why the loop left a stage."""
+
+    reason: Literal["transition", "answer", "error", "max_steps", "stuck", "dead_end", "checkpoint"]
+    target: str = ""
+    """The chosen stage, for `transition`."""
+    answer: str = ""
+    output: JsonValue = None
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suspend:
+    """The run must stand still until a person answers; the question is saved."""
+
+    question_id: str
+    reason: str
+
+
+LoopEnd: TypeAlias = StageEnd | Suspend

@@ -1,0 +1,69 @@
+"""The loop: steps until the stage ends. Each part is committed before the next begins."""
+
+from agentctl.agent.answer import judge_answer
+from agentctl.agent.compaction import keep_in_window
+from agentctl.agent.context import AgentContext, LoopEnd, StageEnd
+from agentctl.agent.model_call import call_model
+from agentctl.agent.step import take_step
+from agentctl.agent.stuck import is_stuck
+from agentctl.protocol.events import MessageAdded
+from agentctl.protocol.messages import AssistantMessage, user_text
+
+_STEER = (
+    "You are repeating the same calls with the same results. Do something else: "
+    "use what you have, try another way, or say what stops you."
+)
+
+
+async def run_stage(context: AgentContext) -> LoopEnd:
+    """Take steps until the stage ends, and return why it did.
+
+    A step is one model call and the tool calls it asked for. A run that died anywhere in here goes on
+    from its journal by calling this again.
+
+    Raises:
+        LimitReached: a limit of the run stands in the way of the next act.
+        ProviderError: every model of the stage failed for good.
+    """
+    steered = False
+    while True:
+        reply = _unfinished(context)
+        if reply is None:
+            await _read_inbox(context)
+            if context.plan.max_steps is not None and _stage_steps(context) >= context.plan.max_steps:
+                return StageEnd(reason="max_steps", note=f"{context.plan.max_steps} steps were taken")
+            await keep_in_window(context)
+            reply = await call_model(context)
+
+        end = await (take_step(context, reply) if reply.tool_calls else judge_answer(context, reply))
+        if end is not None:
+            return end
+
+        if is_stuck(context.recorder.snapshot.messages):
+            if steered:
+                return StageEnd(reason="stuck", note="the same calls gave the same results again and again")
+            steered = True
+            await context.recorder.commit(MessageAdded(message=user_text(_STEER, source="harness")))
+
+
+def _unfinished(context: AgentContext) -> AssistantMessage | None:
+    """Return the last reply if what follows from it was not done before the run stood still."""
+    messages = context.recorder.snapshot.messages
+    calls = context.recorder.snapshot.open_calls()
+    if calls:
+        return next(m for m in reversed(messages) if isinstance(m, AssistantMessage))
+    last = messages[-1] if messages else None
+    return last if isinstance(last, AssistantMessage) else None
+
+
+def _stage_steps(context: AgentContext) -> int:
+    return context.recorder.snapshot.stage_step
+
+
+async def _read_inbox(context: AgentContext) -> None:
+    if not context.plan.accepts_messages:
+        return
+    waiting = await context.inbox.waiting()
+    if waiting:
+        added = [MessageAdded(message=message) for _, message in waiting]
+        await context.recorder.commit(*added, received=tuple(message_id for message_id, _ in waiting))

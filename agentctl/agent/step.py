@@ -1,0 +1,101 @@
+"""One step's tool calls: decide all in call order, ask, run, settle in call order."""
+
+import json
+
+import anyio
+
+from agentctl.agent.asking import ask_all
+from agentctl.agent.context import AgentContext, LoopEnd, StageEnd, Suspend
+from agentctl.agent.dispatch import Answered, Asking, Judged, Ready, judge, run_call, unknown_if_it_happened
+from agentctl.agent.settle import settle_step
+from agentctl.protocol.messages import AssistantMessage, ToolCall, ToolResult
+
+_NEVER_EXECUTED = {
+    "length": "Not run: the reply was cut by its length limit, so this call may be incomplete. Be shorter.",
+    "incomplete": "Not run: the reply broke off, so this call may be incomplete. Make it again.",
+    "filtered": "The reply was cut by a content filter; this call was not run.",
+    "refusal": "The reply was a refusal; this call was not run.",
+}
+
+
+async def take_step(context: AgentContext, reply: AssistantMessage) -> LoopEnd | None:
+    """Answer every open call of `reply`, settled in one commit; return the stage's end if a call ends it.
+
+    No call starts before all asks of the step are answered. Then calls run side by side up to the stage's
+    limit. Results, state and budgets fold in call order, so that a parallel and a sequential run reach the
+    same thread. Calls that were finished before a crash are taken from the journal and not run again.
+    """
+    calls = context.recorder.snapshot.open_calls()
+    if reply.stop in _NEVER_EXECUTED:
+        refused = [_refused(call, _NEVER_EXECUTED[reply.stop]) for call in calls]
+        await settle_step(context, refused)
+        return None
+
+    judged: list[Judged] = [await _judge_or_recall(context, call) for call in calls]
+    asking = [(index, one) for index, one in enumerate(judged) if isinstance(one, Asking)]
+    if asking:
+        answered = await ask_all(context, [one for _, one in asking])
+        if isinstance(answered, Suspend):
+            _release(context, judged)
+            return answered
+        for (index, _), one in zip(asking, answered, strict=True):
+            judged[index] = one
+
+    results = await _run(context, judged)
+    if isinstance(results, Suspend):
+        return results
+    await settle_step(context, results)
+    return _end_of_stage(context, judged, results)
+
+
+async def _judge_or_recall(context: AgentContext, call: ToolCall) -> Judged:
+    snapshot = context.recorder.snapshot
+    if (done := snapshot.completed.get(call.call_id)) is not None:
+        return Answered(call=call, result=done.result, ran=True, recorded=True)
+    if (begun := snapshot.running.get(call.call_id)) is not None and not begun.read_only:
+        return await unknown_if_it_happened(context, call)
+    return await judge(context, call)
+
+
+async def _run(context: AgentContext, judged: list[Judged]) -> list[Answered] | Suspend:
+    results: list[Answered | Suspend | None] = [one if isinstance(one, Answered) else None for one in judged]
+    slots = anyio.Semaphore(max(1, context.plan.tool_concurrency))
+    alone = len(judged) == 1
+
+    async def run_one(index: int, ready: Ready) -> None:
+        async with slots:
+            results[index] = await run_call(context, ready, settles_at_once=alone)
+
+    async with anyio.create_task_group() as group:
+        for index, one in enumerate(judged):
+            if isinstance(one, Ready):
+                group.start_soon(run_one, index, one)
+    waiting = next((one for one in results if isinstance(one, Suspend)), None)
+    return waiting or [one for one in results if isinstance(one, Answered)]
+
+
+def _refused(call: ToolCall, why: str) -> Answered:
+    result = ToolResult(call_id=call.call_id, tool=call.tool, outcome="failed", text=why)
+    return Answered(call=call, result=result)
+
+
+def _release(context: AgentContext, judged: list[Judged]) -> None:
+    for one in judged:
+        if isinstance(one, Ready | Asking):
+            context.tools.release(one.reservation)
+
+
+def _end_of_stage(context: AgentContext, judged: list[Judged], results: list[Answered]) -> StageEnd | None:
+    """The first successful `transition` or `submit_output`, in call order, ends the stage."""
+    for one, done in zip(judged, results, strict=True):
+        if done.result.outcome != "ok":
+            continue
+        arguments = one.call.arguments
+        if done.result.tool == "transition":
+            note = str(arguments.get("note", ""))
+            return StageEnd(reason="transition", target=str(arguments.get("to", "")), note=note)
+        if done.result.tool == "submit_output":
+            output = arguments.get("output", dict(arguments))
+            target = context.plan.edges[0].target if len(context.plan.edges) == 1 else ""
+            return StageEnd(reason="answer", target=target, answer=json.dumps(output), output=output)
+    return None

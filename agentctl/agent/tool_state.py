@@ -1,0 +1,302 @@
+"""Everything one agent needs to execute a tool call: tools, policy layers, budgets, grants, interaction."""
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Literal
+
+from agentctl.agent.hooks import Hooks
+from agentctl.agent.results import ResultFold
+from agentctl.errors import LimitReached
+from agentctl.interaction.unattended import what_instead
+from agentctl.policy.budgets import Budgets, CallCost, Refusal, Reservation
+from agentctl.policy.cover import Lifts, after_answer, cover, used_grants
+from agentctl.policy.decide import decide
+from agentctl.policy.grants import GrantBook, propose
+from agentctl.policy.layers import BoundRule, Layers
+from agentctl.policy.rules import RuleSet
+from agentctl.policy.safe_list import SafeList
+from agentctl.protocol.decisions import Decision, Grant
+from agentctl.protocol.effects import ReadPath, WritePath
+from agentctl.protocol.messages import ToolCall, ToolSpec, Usage
+from agentctl.protocol.questions import Asker
+from agentctl.protocol.values import JsonObject
+from agentctl.tools.definition import Prepared, Tool, ToolOutput, ToolPlace
+from agentctl.tools.registry import CheckedArguments, InvalidArguments, ToolRegistry, refusal_of_unknown
+from agentctl.tools.stage import submit_output_tool, transition_tool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageRules:
+    """What one stage offers, demands and permits; swapped as a whole."""
+
+    name: str
+    index: int
+    available: tuple[str, ...]
+    """Names or globs, as the blueprint lists them."""
+    required: frozenset[str]
+    """Tools that wait for a person and stay offered when nobody is there."""
+    permissions: RuleSet
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolStateParts:
+    """What a tool state is built from."""
+
+    agent: str
+    run_id: str
+    parent_run: str
+    tools: tuple[Tool, ...]
+    stages: tuple[StageRules, ...]
+    """In file order: a stage's index is its place here."""
+    layers: Layers
+    """With the rules of no stage; they come in with `enter_stage`."""
+    safe_list: SafeList
+    remembered: tuple[BoundRule, ...]
+    grants: GrantBook
+    budgets: Budgets
+    place: ToolPlace
+    hooks: Hooks
+    fold: ResultFold
+    unattended: bool
+    """`--yolo`, or no terminal and no client: tools that wait for a person are not offered."""
+    on_ask: Literal["deny", "pause"]
+    interaction_timeout_s: float
+    sandbox_auto_allow: bool
+    price_known: Callable[[str], bool]
+    free_bytes: Callable[[Path], int | None]
+    store_rule: Callable[[str], Awaitable[None]]
+    """Writes one `[[remembered]]` rule into the user's config."""
+
+
+def build_tool_state(parts: ToolStateParts) -> "ToolState":
+    """Return the tool state of one agent, before its first stage."""
+    return ToolState(parts=parts, registry=ToolRegistry(parts.tools), layers=parts.layers)
+
+
+@dataclass(slots=True, kw_only=True)
+class ToolState:
+    """One agent's tools and everything that decides about their calls. Belongs to that agent alone."""
+
+    parts: ToolStateParts
+    registry: ToolRegistry
+    layers: Layers
+    """With the rules of the current stage."""
+    stage: StageRules | None = None
+    offered: tuple[str, ...] = ()
+    remembered: tuple[BoundRule, ...] = field(default=())
+
+    def __post_init__(self) -> None:
+        self.remembered = self.parts.remembered
+
+    @property
+    def place(self) -> ToolPlace:
+        """The agent's view of the machine, in this stage."""
+        return self.parts.place
+
+    @property
+    def hooks(self) -> Hooks:
+        """All hooks of the run, as one."""
+        return self.parts.hooks
+
+    @property
+    def fold(self) -> ResultFold:
+        """What results do to state."""
+        return self.parts.fold
+
+    @property
+    def budgets(self) -> Budgets:
+        """The agent's view of the tree's one budget object."""
+        return self.parts.budgets
+
+    @property
+    def on_ask(self) -> Literal["deny", "pause"]:
+        """What an ask becomes when nobody is there."""
+        return self.parts.on_ask
+
+    @property
+    def interaction_timeout_s(self) -> float:
+        """Seconds until a question expires; 0 waits for ever."""
+        return self.parts.interaction_timeout_s
+
+    def enter_stage(self, index: int, edges: Mapping[str, str], output: JsonObject | None) -> None:
+        """Swap permissions, offered tools, required tools and stage grants at once.
+
+        `edges` are the open transitions with their hints; `output` is the stage's schema. Stage grants of
+        another stage are dropped, those of the same stage kept.
+        """
+        stage = self.parts.stages[index]
+        own: list[Tool] = []
+        if len(edges) > 1:
+            own.append(transition_tool(edges))
+        if output is not None:
+            own.append(submit_output_tool(output))
+        self.stage = stage
+        self.registry = ToolRegistry((*self.parts.tools, *own))
+        self.layers = self.parts.layers.in_stage(stage.permissions)
+        self.parts.grants.enter_stage(index)
+        self.offered = (*self._available(stage), *(tool.spec.name for tool in own))
+
+    def _available(self, stage: StageRules) -> Iterable[str]:
+        for name in self.registry.names:
+            tool = self.registry.find(name)
+            if tool is None or not any(_names(pattern, tool) for pattern in stage.available):
+                continue
+            if self.parts.unattended and tool.waits_for_person and name not in stage.required:
+                continue
+            yield name
+
+    def offered_specs(self) -> tuple[ToolSpec, ...]:
+        """Return the specs of the tools this stage offers, in a stable order."""
+        return self.registry.specs(self.offered)
+
+    def fault_of(self, call: ToolCall) -> str | None:
+        """Return why a call cannot even be judged: not offered here, or arguments its schema forbids."""
+        checked = self._check(call)
+        return checked.text if isinstance(checked, InvalidArguments) else None
+
+    def normal(self, call: ToolCall) -> ToolCall:
+        """Return the call with the tool's own name and arguments mended to its schema; it has no fault."""
+        checked = self._check(call)
+        if isinstance(checked, InvalidArguments):
+            return call
+        return replace(call, tool=self.registry.canonical(call.tool), arguments=checked.arguments)
+
+    def _check(self, call: ToolCall) -> CheckedArguments:
+        name = self.registry.canonical(call.tool)
+        tool = self.registry.find(name)
+        if tool is None or name not in self.offered:
+            return InvalidArguments(text=refusal_of_unknown(call.tool, self.offered))
+        return self.registry.check(tool, call)
+
+    async def prepare(self, call: ToolCall) -> Prepared:
+        """Return what the call would do. Raises ToolError for what the model can mend."""
+        tool = self.registry.find(call.tool)
+        assert tool is not None, "fault_of was asked first"  # noqa: S101
+        return await tool.prepare(call.arguments, self.place)
+
+    def outside(self, call: ToolCall, prepared: Prepared) -> str | None:
+        """Return why containment refuses the call, or None. Holds in every mode."""
+        roots = (self.place.workdir, self.place.temp)
+        for effect in prepared.effects:
+            match effect:
+                case WritePath(path=path, unresolved=False) if not _within(path, roots):
+                    return f"Refused: {path} is outside the working directory {self.place.workdir}."
+                case ReadPath(path=path, outside=True) if call.tool != "shell":
+                    return (
+                        f"Refused: {path} is outside the working directory {self.place.workdir}. "
+                        "[read_paths] in the blueprint and in the user's config would grant it."
+                    )
+                case _:
+                    continue
+        return None
+
+    def decide(self, call: ToolCall, prepared: Prepared) -> Decision:
+        """Return the policy's decision, with every ask lifted that a grant or the like covers."""
+        decision = decide(call.tool, prepared.effects, self.layers)
+        return cover(call.tool, decision, self._lifts())
+
+    def approved(self, call: ToolCall, prepared: Prepared) -> Decision:
+        """Return the decision after a person approved this very call."""
+        return after_answer(call.tool, self.decide(call, prepared))
+
+    def _lifts(self) -> Lifts:
+        return Lifts(
+            safe_list=self.parts.safe_list,
+            grants=self.parts.grants,
+            remembered=self.remembered,
+            sandbox_auto_allow=self.parts.sandbox_auto_allow,
+        )
+
+    def propose(self, decision: Decision) -> tuple[str, ...]:
+        """Return the exact keys that remembering an approval would store; empty when none may be."""
+        return propose(decision)
+
+    def take_grants(self, grants: tuple[Grant, ...]) -> None:
+        """Take in grants that a person gave and the journal has."""
+        for grant in grants:
+            self.parts.grants.give(grant)
+
+    def use_grants(self, decision: Decision) -> tuple[str, ...]:
+        """Count the call against the grants that covered it; return the keys that were counted."""
+        keys = used_grants(decision)
+        for key in keys:
+            self.parts.grants.use(key)
+        return keys
+
+    async def remember(self, keys: tuple[str, ...]) -> None:
+        """Write `keys` into the user's config, for every run from now on."""
+        for key in keys:
+            await self.parts.store_rule(key)
+
+    def way_out(self, decision: Decision) -> tuple[tuple[str, ...], str]:
+        """Return the `--allow` rules that would have let a refused ask through, or what to write instead."""
+        instead = what_instead(decision.held)
+        return ((), instead) if instead else (propose(decision) or (decision.rule,), "")
+
+    def asker(self) -> Asker:
+        """Return who asks, for a question."""
+        return Asker(
+            run_id=self.parts.run_id,
+            agent=self.parts.agent,
+            stage=self.stage.name if self.stage else "",
+            parent=self.parts.parent_run,
+        )
+
+    def insists(self, tool: str) -> bool:
+        """Return whether the stage keeps this waiting tool through an unattended run."""
+        return self.stage is not None and tool in self.stage.required
+
+    def reserve(self, call: ToolCall, prepared: Prepared) -> Reservation:
+        """Take room in the budgets for a call.
+
+        Raises:
+            LimitReached: a ceiling would be passed; nothing was taken.
+        """
+        writes = [effect.path for effect in prepared.effects if isinstance(effect, WritePath)]
+        where = Path(writes[0]) if writes else self.place.workdir
+        may_write = bool(writes) or prepared.measures_workdir
+        cost = CallCost(
+            tool=call.tool,
+            effects=prepared.effects,
+            bytes_written=prepared.declared_bytes,
+            files_written=prepared.declared_files,
+            free_bytes=self.parts.free_bytes(where) if may_write else None,
+        )
+        return _granted(self.budgets.reserve_call(cost))
+
+    def settle(self, reservation: Reservation, output: ToolOutput) -> None:
+        """Replace what was reserved by what really happened."""
+        self.budgets.settle_call(reservation, output.bytes_written, output.files_written)
+
+    def release(self, reservation: Reservation) -> None:
+        """Give back what was reserved for a call that did not happen. Idempotent."""
+        self.budgets.release(reservation)
+
+    def reserve_step(self, model: str, prompt_tokens: int) -> Reservation:
+        """Take room for a model call.
+
+        Raises:
+            LimitReached: steps, tokens, money or time do not allow another one.
+        """
+        known = self.parts.price_known(model)
+        return _granted(self.budgets.reserve_step(prompt_tokens, price_known=known))
+
+    def settle_step(self, reservation: Reservation | None, usage: Usage) -> None:
+        """Replace what was reserved for a model call by what it used."""
+        self.budgets.settle_step(reservation, usage.input_tokens + usage.output_tokens, usage.cost_usd)
+
+
+def _granted(answer: Reservation | Refusal) -> Reservation:
+    if isinstance(answer, Reservation):
+        return answer
+    raise LimitReached(answer.key, used=answer.used, ceiling=answer.ceiling, message=answer.message)
+
+
+def _names(pattern: str, tool: Tool) -> bool:
+    return any(fnmatchcase(name, pattern) for name in (tool.spec.name, *tool.aliases))
+
+
+def _within(path: str, roots: tuple[Path, ...]) -> bool:
+    return any(Path(path).is_relative_to(root) for root in roots)

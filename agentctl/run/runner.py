@@ -1,0 +1,151 @@
+"""One run: from its first commit through its stages to its end. Everything it does stands in the journal."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from agentctl.agent.context import AgentContext, AskPerson, Inbox, StageEnd, Suspend
+from agentctl.agent.loop import run_stage
+from agentctl.agent.tool_state import ToolState
+from agentctl.blueprint.model import Blueprint, StageTable
+from agentctl.clock import Clock
+from agentctl.errors import AgentctlError, ExitCode, LimitReached, ProviderError
+from agentctl.llm.base import LanguageModel
+from agentctl.protocol.events import (
+    MessageAdded,
+    RunEnded,
+    RunOutcome,
+    RunSuspended,
+    StageEntered,
+    StageLeft,
+)
+from agentctl.protocol.messages import user_text
+from agentctl.run.checkpoints import pass_checkpoints
+from agentctl.run.recorder import RunRecorder
+from agentctl.run.stages import next_transition, plan_stage
+
+RunEnd = RunEnded | RunSuspended
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunParts:
+    """What a run is built from; made by `cli/wiring.py`."""
+
+    blueprint: Blueprint
+    recorder: RunRecorder
+    tools: ToolState
+    model_of: Callable[[StageTable], LanguageModel]
+    person: AskPerson
+    inbox: Inbox
+    clock: Clock
+
+
+async def run_to_end(parts: RunParts) -> RunEnd:
+    """Take the run from where its journal stands to its end, or to where it must stand still.
+
+    The journal begins with a RunStarted that the caller committed. Calling this again after a crash goes on.
+    What is returned has been committed.
+    """
+    recorder = parts.recorder
+    stage = parts.blueprint.stages.get(recorder.snapshot.stage) or parts.blueprint.entry
+    try:
+        while True:
+            context = await _enter(parts, stage)
+            ended = await run_stage(context)
+            if isinstance(ended, Suspend):
+                return await _suspend(recorder, ended.reason, ExitCode.WAITING)
+            passed = await pass_checkpoints(context, parts.blueprint, stage, ended)
+            match passed:
+                case Suspend():
+                    return await _suspend(recorder, passed.reason, ExitCode.WAITING)
+                case StageEnd():
+                    following = await _leave(parts, stage, passed)
+                    if isinstance(following, RunEnded):
+                        return following
+                    stage = following
+                case None:
+                    pass  # a person sent the stage back to work
+    except LimitReached as limit:
+        reason = f"{limit.message} {limit.hint}".strip()
+        return await _suspend(recorder, reason, ExitCode.LIMIT, limit=limit.key)
+    except ProviderError as error:
+        return await _suspend(recorder, error.message, ExitCode.PROVIDER)
+
+
+async def _enter(parts: RunParts, stage: StageTable) -> AgentContext:
+    """Swap everything to `stage` at once; commit its entry unless the journal is in the middle of it."""
+    recorder, snapshot = parts.recorder, parts.recorder.snapshot
+    model = parts.model_of(stage)
+    if not snapshot.stage_open:
+        visit = snapshot.visits.get(stage.name, 0) + 1
+        await recorder.commit(
+            StageEntered(stage=stage.name, index=stage.index, visit=visit, model=model.name)
+        )
+    plan = plan_stage(parts.blueprint, stage, snapshot, model)
+    parts.tools.enter_stage(stage.index, {edge.target: edge.hint for edge in plan.edges}, stage.output)
+    return AgentContext(
+        run_id=recorder.run_id,
+        agent=recorder.agent,
+        plan=plan,
+        recorder=recorder,
+        tools=parts.tools,
+        person=parts.person,
+        inbox=parts.inbox,
+        clock=parts.clock,
+    )
+
+
+async def _leave(parts: RunParts, stage: StageTable, end: StageEnd) -> StageTable | RunEnded:
+    """Commit that the stage is over, and with it the entry of the next one or the end of the run."""
+    recorder, snapshot = parts.recorder, parts.recorder.snapshot
+    edge = next_transition(parts.blueprint, stage, snapshot, end)
+    left = StageLeft(stage=stage.name, reason=end.reason, taken=edge.to if edge else "", note=end.note)
+    if edge is None:
+        ended = _outcome(snapshot.refused_asks != [], end)
+        await recorder.commit(left, ended)
+        return ended
+    following = parts.blueprint.stages[edge.to]
+    visit = snapshot.visits.get(following.name, 0) + 1
+    note = f" {end.note}" if end.note else ""
+    await recorder.commit(
+        left,
+        StageEntered(
+            stage=following.name,
+            index=following.index,
+            visit=visit,
+            model=parts.model_of(following).name,
+            carry=edge.carry,
+        ),
+        MessageAdded(message=user_text(f"The stage `{following.name}` begins.{note}", source="harness")),
+    )
+    return following
+
+
+def _outcome(refused: bool, end: StageEnd) -> RunEnded:  # noqa: FBT001 - one caller, named there
+    outcome: RunOutcome = "finished"
+    code = ExitCode.FINISHED
+    reason, limit = "", ""
+    match end.reason:
+        case "max_steps":
+            outcome, code, reason, limit = "limited", ExitCode.LIMIT, end.note, "max_steps"
+        case "error" | "stuck" | "dead_end":
+            outcome, code, reason = "failed", ExitCode.FAILED, f"{end.reason}: {end.note}"
+        case "answer" | "transition":
+            if refused:
+                outcome, code = "refused", ExitCode.REFUSED
+                reason = "an ask was refused because nobody was there to answer"
+    return RunEnded(
+        outcome=outcome, exit_code=int(code), answer=end.answer, output=end.output, reason=reason, limit=limit
+    )
+
+
+async def _suspend(recorder: RunRecorder, reason: str, code: ExitCode, *, limit: str = "") -> RunSuspended:
+    event = RunSuspended(reason=reason, exit_code=int(code), limit=limit)
+    await recorder.commit(event)
+    return event
+
+
+async def fail_run(recorder: RunRecorder, error: AgentctlError) -> RunEnded:
+    """Commit that the run ended with `error`; for errors that no resume can mend."""
+    ended = RunEnded(outcome="failed", exit_code=int(error.exit_code), reason=error.message)
+    await recorder.commit(ended)
+    return ended

@@ -1,0 +1,154 @@
+"""Ours beside the floor in one run: 50 shell steps against a mock service without latency.
+
+Figures: process start to first model request, wall and CPU of all steps, peak memory, size of the first
+request. CPU counts the process and the programs it ran. Ratios are ours over the floor, medians of `--runs`.
+Writes `bench/results/rig.json`.
+"""
+
+import argparse
+import json
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+RESULTS = HERE / "results"
+
+BLUEPRINT = """
+[agent]
+name = "bench"
+
+[model]
+use = ["openai-chat:mock"]
+
+[limits]
+steps = 1000
+
+[stages.work]
+prompt = "Do the steps."
+available_tools = ["shell", "read_file", "write_file", "edit_file"]
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figures:
+    """One whole run."""
+
+    wall_s: float
+    cpu_s: float
+    peak_mib: float
+    first_request_s: float
+    first_request_bytes: int
+    steps: int
+
+
+@contextmanager
+def mock_service(*arguments: str) -> Iterator[tuple[str, "subprocess.Popen[str]"]]:
+    """A mock service in its own process; gives its base URL."""
+    command = [sys.executable, str(HERE / "mock_server.py"), *arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        port = json.loads(process.stdout.readline())["port"]
+        try:
+            yield f"http://127.0.0.1:{port}/v1", process
+        finally:
+            process.kill()
+
+
+def measure(command: list[str], environ: dict[str, str], steps: int) -> Figures:
+    """Run `command` once against a fresh mock, with its address in place of {url}."""
+    with mock_service("--steps", str(steps)) as (url, process):
+        filled = [part.replace("{url}", url) for part in command]
+        env = {**os.environ, **{name: value.replace("{url}", url) for name, value in environ.items()}}
+        begun, started = time.perf_counter(), time.time()
+        child = subprocess.Popen(filled, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        assert child.stderr is not None
+        errors = child.stderr.read()
+        _, status, usage = os.wait4(child.pid, 0)
+        wall = time.perf_counter() - begun
+        child.returncode = os.waitstatus_to_exitcode(status)
+        if child.returncode:
+            raise SystemExit(f"{filled} exited with {child.returncode}:\n{errors.decode()}")
+        process.kill()
+        assert process.stdout is not None
+        requests = [json.loads(line) for line in process.stdout.read().splitlines() if line.strip()]
+    return Figures(
+        wall_s=wall,
+        cpu_s=usage.ru_utime + usage.ru_stime,
+        peak_mib=usage.ru_maxrss / 1024,
+        first_request_s=requests[0]["at"] - started,
+        first_request_bytes=requests[0]["bytes"],
+        steps=len(requests) - 1,
+    )
+
+
+def median_of(runs: list[Figures]) -> dict[str, float]:
+    """The median of each figure."""
+    return {name: statistics.median(asdict(run)[name] for run in runs) for name in asdict(runs[0])}
+
+
+def bare_python_s(arguments: list[str], runs: int) -> float:
+    """Median wall seconds of a whole Python process."""
+    walls = []
+    for _ in range(runs):
+        begun = time.perf_counter()
+        subprocess.run([sys.executable, *arguments], check=True, capture_output=True)
+        walls.append(time.perf_counter() - begun)
+    return statistics.median(walls)
+
+
+def main() -> None:
+    """Measure, print a table, write the results."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--steps", type=int, default=50)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        blueprint = Path(folder) / "bench.toml"
+        blueprint.write_text(BLUEPRINT, encoding="utf-8")
+        workdir = Path(folder) / "work"
+        workdir.mkdir()
+        ours = [sys.executable, "-m", "agentctl", "run", str(blueprint), "Do the steps."]
+        ours += ["--workdir", str(workdir), "--allow", "shell"]
+        environ = {
+            "OPENAI_BASE_URL": "{url}",
+            "OPENAI_API_KEY": "sk-none",
+            "AGENTCTL_HOME": str(Path(folder) / "home"),
+            "AGENTCTL_MODEL": "",
+        }
+        floor = [sys.executable, str(HERE / "floor.py"), "{url}"]
+        pairs = [
+            (measure(floor, environ, options.steps), measure(ours, environ, options.steps))
+            for _ in range(options.runs + 1)
+        ][1:]  # the first pair warms the caches
+    lowest, own = median_of([pair[0] for pair in pairs]), median_of([pair[1] for pair in pairs])
+    bare = bare_python_s(["-c", "pass"], 15)
+    version = bare_python_s(["-m", "agentctl", "--version"], 15)
+    report = {
+        "python": sys.version.split()[0],
+        "steps": options.steps,
+        "runs": options.runs,
+        "floor": lowest,
+        "agentctl": own,
+        "ratio": {name: own[name] / lowest[name] for name in own if lowest[name]},
+        "version_over_bare_python": version / bare,
+        "max_rss_unit": "MiB",
+        "page_size": resource.getpagesize(),
+    }
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / "rig.json").write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+    for name in own:
+        sys.stdout.write(f"{name:22} floor {lowest[name]:10.3f}   agentctl {own[name]:10.3f}\n")
+    sys.stdout.write(f"--version over bare python: {version / bare:.2f}\n")
+
+
+if __name__ == "__main__":
+    main()
