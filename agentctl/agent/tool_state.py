@@ -10,11 +10,12 @@ from agentctl.agent.hooks import Hooks
 from agentctl.agent.results import ResultFold
 from agentctl.errors import LimitReached
 from agentctl.interaction.unattended import what_instead
-from agentctl.policy.budgets import Budgets, CallCost, Refusal, Reservation
+from agentctl.policy.budgets import Budgets, CallCost, Reservation, StepCost
 from agentctl.policy.cover import Lifts, after_answer, cover, used_grants
 from agentctl.policy.decide import decide
 from agentctl.policy.grants import GrantBook, propose
 from agentctl.policy.layers import BoundRule, Layers
+from agentctl.policy.refusals import Refusal
 from agentctl.policy.rules import RuleSet
 from agentctl.policy.safe_list import SafeList
 from agentctl.protocol.decisions import Decision, Grant
@@ -260,6 +261,7 @@ class ToolState:
         cost = CallCost(
             tool=call.tool,
             effects=prepared.effects,
+            writes=may_write,
             bytes_written=prepared.declared_bytes,
             files_written=prepared.declared_files,
             free_bytes=self.parts.free_bytes(where) if may_write else None,
@@ -281,7 +283,8 @@ class ToolState:
             LimitReached: steps, tokens, money or time do not allow another one.
         """
         known = self.parts.price_known(model)
-        return _granted(self.budgets.reserve_step(prompt_tokens, price_known=known))
+        cost = StepCost(model=model, tokens=prompt_tokens, price_known=known)
+        return _granted(self.budgets.reserve_step(cost))
 
     def settle_step(self, reservation: Reservation | None, usage: Usage) -> None:
         """Replace what was reserved for a model call by what it used."""

@@ -1,245 +1,293 @@
-"""What a tree of agents may spend, and has spent: writes, steps, tokens, money, time, sub-agents, calls."""
+"""What a tree of agents may spend, and has spent: writes, steps, tokens, money, time, sub-agents, calls.
 
-from collections.abc import Iterator, Mapping, Sequence
+One object for the tree: each agent has a view of it with its own ceilings, and what it spends counts for all
+agents above it. Reserve before the act, settle to what it really was, or release. Synchronous, no I/O.
+"""
+
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from agentctl.policy.ceilings import DISK_FLOOR_BYTES, Ceilings
+from agentctl.policy.layers import BoundRule, bind_rules
 from agentctl.policy.paths import Place
-from agentctl.policy.rules import Rule
-from agentctl.protocol.effects import Effect
+from agentctl.policy.refusals import (
+    Refusal,
+    call_too_large,
+    disk_floor,
+    price_unknown,
+    run_too_large,
+    too_deep,
+    too_many,
+)
+from agentctl.protocol.decisions import Decision
+from agentctl.protocol.effects import Effect, OpaqueCommand, RunProgram, WritePath
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ceilings:
-    """Limits in effect for one agent. None is no limit. Reaching a ceiling exactly is fine."""
-
-    per_call_bytes: int | None = 16 * 2**20
-    """[write_budget] per_call."""
-    per_run_bytes: int | None = 256 * 2**20
-    """[write_budget] per_run."""
-    files: int | None = 500
-    """[write_budget] files, for the run."""
-    steps: int | None = 100
-    tokens: int | None = None
-    cost_usd: float | None = None
-    unknown_price_allowed: bool = False
-    """[limits] unknown_price = "allow"."""
-    wall_time_s: float | None = None
-    subagents: int | None = 16
-    depth: int | None = 3
-    calls: tuple[tuple[Rule, int], ...] = ()
-    """[limits.calls]: calls that ran, by rule."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Refusal:
-    """A budget that would be passed: the number, the ceiling and the key that sets it."""
-
-    key: str
-    """Dotted TOML key such as `write_budget.per_call`; empty for the disk floor, which no key lifts."""
-    used: float
-    """What the total would have become."""
-    ceiling: float
-    message: str
-    """One sentence with all three, for the model or a person."""
+BYTES, FILES, STEPS, TOKENS = "bytes_written", "files_written", "steps", "tokens"
+COST, UNPRICED, WALL_TIME, SUBAGENTS = "cost_usd", "unpriced_steps", "wall_time_s", "subagents"
+CALLS = "calls:"
+_CENT_FRACTION = 1e-9  # money is added up in floats: 0.1 + 0.2 is exactly at a ceiling of 0.3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallCost:
-    """What a call declares before it acts."""
+    """What a tool call declares before it acts."""
 
     tool: str
+    """Canonical name."""
     effects: Sequence[Effect] = ()
+    writes: bool = False
+    """It may write (see `may_write`); a call that only looks is not refused for written bytes or the disk."""
     bytes_written: int = 0
     files_written: int = 0
     free_bytes: int | None = None
-    """Free space where it writes, or None where that cannot be measured."""
+    """Free space where it writes; None where that cannot be measured, and the floor is then not checked."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepCost:
+    """What a model call is known to cost before it is made."""
+
+    model: str = ""
+    """Its name, for the message when its price is not known."""
+    tokens: int = 0
+    """An estimate; 0 where there is none."""
+    cost_usd: float = 0.0
+    """An estimate; 0 where there is none."""
+    price_known: bool = True
+
+
+@dataclass(slots=True, kw_only=True)
 class Reservation:
-    """Room taken in the budgets for one act. Settled or released, once; later calls do nothing."""
+    """Room taken for one act. It is settled or released once; what comes after that does nothing."""
 
-    amounts: dict[str, float] = field(default_factory=dict)
+    amounts: dict[str, float]
+    """What it takes, by the names that `spent` uses."""
     open: bool = True
 
 
-DISK_FLOOR_BYTES = 2**30
-"""Free bytes that must remain where a call writes. No flag lifts it."""
+@dataclass(slots=True, kw_only=True)
+class Ledger:
+    """Totals of one agent and its descendants, by the names that `Budgets.spent` explains."""
 
-_BYTES, _FILES = "write_budget.per_run", "write_budget.files"
-_STEPS, _TOKENS, _COST = "limits.steps", "limits.tokens", "limits.cost_usd"
-_CALLS = "limits.calls."
-_SUBAGENTS, _DEPTH, _WALL = "limits.subagents", "limits.depth", "limits.wall_time"
+    spent: dict[str, float] = field(default_factory=dict)
+    reserved: dict[str, float] = field(default_factory=dict)
+
+    def used(self, name: str) -> float:
+        """Return what is spent or spoken for."""
+        return self.spent.get(name, 0.0) + self.reserved.get(name, 0.0)
+
+    def take(self, amounts: Mapping[str, float]) -> None:
+        """Add to what is reserved."""
+        for name, amount in amounts.items():
+            self.reserved[name] = self.reserved.get(name, 0.0) + amount
+
+    def settle(self, reserved: Mapping[str, float], actual: Mapping[str, float]) -> None:
+        """Turn a reservation into what was really spent."""
+        for name, amount in reserved.items():
+            self.reserved[name] = max(0.0, self.reserved.get(name, 0.0) - amount)
+        for name, amount in actual.items():
+            if amount:
+                self.spent[name] = self.spent.get(name, 0.0) + amount
 
 
 class Budgets:
-    """One agent's view of the one budget object of its tree: a child draws on its parent's.
+    """One agent's view of its tree's budget."""
 
-    INVARIANT: what is reserved and what is spent of a child is also reserved and spent of its parent.
-    """
-
-    def __init__(
-        self, ceilings: Ceilings, *, place: Place, parent: "Budgets | None" = None, depth: int = 0
-    ) -> None:
-        self.ceilings = ceilings
-        self.depth = depth
+    def __init__(self, ceilings: Ceilings, place: Place, *, parent: "Budgets | None" = None) -> None:
         self._place = place
-        self._parent = parent
-        self._calls = tuple((str(rule), rule, number) for rule, number in ceilings.calls)
-        self._spent: dict[str, float] = {}
-        self._held: dict[str, float] = {}
+        self._active_s = 0.0
+        self.ledger = Ledger()
+        """What this agent and its descendants spent. Changed by reserving, settling and restoring only."""
+        self.lineage: tuple[Budgets, ...] = (self, *(parent.lineage if parent is not None else ()))
+        """This agent, its parent, and so on up to the run that a person started."""
+        self._calls: tuple[tuple[BoundRule, int], ...] = ()
+        self.set_ceilings(ceilings)
+
+    @property
+    def ceilings(self) -> Ceilings:
+        """What holds for this agent now; its ancestors' hold besides."""
+        return self._ceilings
+
+    @property
+    def depth(self) -> int:
+        """How many agents are above this one; 0 for the run a person started."""
+        return len(self.lineage) - 1
+
+    def set_ceilings(self, ceilings: Ceilings) -> None:
+        """Take other ceilings, as another stage has them. What was spent stays."""
+        self._ceilings = ceilings
+        rules = bind_rules((rule for rule, _ in ceilings.calls), self._place)
+        self._calls = tuple(zip(rules, (ceiling for _, ceiling in ceilings.calls), strict=True))
 
     def child(self, ceilings: Ceilings) -> "Budgets":
-        """Return a sub-agent's budgets: its own ceilings, and every one of this agent's above them."""
-        return Budgets(ceilings, place=self._place, parent=self, depth=self.depth + 1)
+        """Return a sub-agent's view: its own ceilings, and those of every agent above it."""
+        return Budgets(ceilings, self._place, parent=self)
 
-    def spent(self) -> Mapping[str, float]:
-        """Return the totals by key, reservations left out: what `StepSettled` records."""
-        return dict(self._spent)
+    def spent(self) -> dict[str, float]:
+        """Return this agent's totals and its descendants', what is only reserved left out.
+
+        Names: `bytes_written`, `files_written`, `steps`, `tokens`, `cost_usd` (what is known of it),
+        `unpriced_steps` (model calls whose price is not), `wall_time_s`, `subagents`, `calls:RULE`.
+        """
+        totals = dict(self.ledger.spent)
+        elapsed = totals.get(WALL_TIME, 0.0) + self._active_s
+        return {**totals, WALL_TIME: elapsed} if elapsed else totals
 
     def restore(self, spent: Mapping[str, float]) -> None:
-        """Set the totals to what a journal says; reservations are gone."""
-        self._spent, self._held = dict(spent), {}
+        """Take the totals that a journal recorded, in place of this agent's; nothing is reserved after it.
+
+        The agents above are left alone: each is restored from its own journal.
+        """
+        self.ledger = Ledger(spent=dict(spent))
+        self._active_s = 0.0
+
+    def set_active(self, seconds: float) -> None:
+        """Say for how long the agent has been at work in this process, waiting for a person not counted."""
+        self._active_s = seconds
+
+    def seconds_left(self) -> float | None:
+        """Return the wall time that is left under the nearest ceiling, 0 at the least; None without one."""
+        left = [
+            node.ceilings.wall_time_s - node.spent().get(WALL_TIME, 0.0)
+            for node in self.lineage
+            if node.ceilings.wall_time_s is not None
+        ]
+        return max(0.0, min(left)) if left else None
 
     def reserve_call(self, cost: CallCost) -> Reservation | Refusal:
-        """Take room for a tool call, in this agent's budgets and all above; or refuse and take nothing."""
-        if cost.free_bytes is not None and cost.free_bytes - cost.bytes_written < DISK_FLOOR_BYTES:
-            return _disk_refusal(cost)
-        for view in self._chain():
-            refusal = view._refuse_call(cost)
+        """Take room for a tool call, or say which ceiling is in the way; a refusal takes nothing.
+
+        The disk floor is checked first, so that nobody raises a limit that is not the problem.
+        """
+        if cost.writes:
+            free = cost.free_bytes
+            if free is not None and free - cost.bytes_written < DISK_FLOOR_BYTES:
+                return disk_floor(free, cost.bytes_written)
+        amounts: dict[str, float] = {}
+        for node in self.lineage:
+            refusal = node.check_writes(cost) or node.check_calls(cost, amounts)
             if refusal is not None:
                 return refusal
-        amounts = {_BYTES: float(cost.bytes_written), _FILES: float(cost.files_written)}
-        for view in self._chain():
-            for name, rule, _ in view._calls:
-                if view._counts(rule, cost):
-                    amounts[f"{_CALLS}{name}"] = 1.0
-        return self._hold({key: amount for key, amount in amounts.items() if amount})
+        if cost.writes:
+            amounts |= {BYTES: cost.bytes_written, FILES: cost.files_written}
+        return self._take(amounts)
 
     def settle_call(self, reservation: Reservation, bytes_written: int, files_written: int) -> None:
-        """Replace a call's reservation by what was measured after it."""
-        calls = {
-            key: amount for key, amount in reservation.amounts.items() if key.startswith("limits.calls.")
-        }
-        self._settle(reservation, {_BYTES: float(bytes_written), _FILES: float(files_written), **calls})
+        """Count what the call really wrote. Over a ceiling it still counts: the next call is then refused."""
+        calls = {name: amount for name, amount in reservation.amounts.items() if name.startswith(CALLS)}
+        self._settle(reservation, {**calls, BYTES: bytes_written, FILES: files_written})
 
-    def reserve_step(
-        self, prompt_tokens: int, *, price_known: bool = True, elapsed_s: float = 0.0
-    ) -> Reservation | Refusal:
-        """Take room for a model call with a prompt of about so many tokens; or refuse and take nothing."""
-        amounts = {_STEPS: 1.0, _TOKENS: float(prompt_tokens)}
-        for view in self._chain():
-            refusal = view._refuse_step(amounts, price_known, elapsed_s)
+    def reserve_step(self, cost: StepCost) -> Reservation | Refusal:
+        """Take room for a model call: one step, and the tokens and dollars that are expected."""
+        for node in self.lineage:
+            refusal = node.check_step(cost)
             if refusal is not None:
                 return refusal
-        return self._hold(amounts)
+        return self._take({STEPS: 1, TOKENS: cost.tokens, COST: cost.cost_usd})
 
     def settle_step(self, reservation: Reservation | None, tokens: int, cost_usd: float | None) -> None:
-        """Replace a model call's reservation by what the service counted; without one, add it."""
-        used = {_TOKENS: float(tokens), _COST: cost_usd or 0.0}
+        """Count what a model call really took. A price that is not known is counted as not known.
+
+        Without a reservation it is a call beside the steps, such as a summary, and counts as none of them.
+        """
+        actual = {TOKENS: float(tokens)} | ({UNPRICED: 1.0} if cost_usd is None else {COST: cost_usd})
         if reservation is not None:
-            used[_STEPS] = 1.0
-        self._settle(reservation or Reservation(), used)
+            actual[STEPS] = 1.0
+        self._settle(reservation or Reservation(amounts={}), actual)
 
     def reserve_spawn(self, count: int = 1) -> Reservation | Refusal:
-        """Take room for sub-agents, before they start; or refuse and take nothing."""
-        for view in self._chain():
-            total = view._total(_SUBAGENTS) + count
-            if view.ceilings.subagents is not None and total > view.ceilings.subagents:
-                return _refusal(_SUBAGENTS, total, view.ceilings.subagents, "sub-agents")
-            if view.ceilings.depth is not None and self.depth + 1 > view.ceilings.depth:
-                return _refusal(_DEPTH, self.depth + 1, view.ceilings.depth, "levels of sub-agents")
-        return self._hold({_SUBAGENTS: float(count)})
+        """Take room for `count` sub-agents of this agent."""
+        depth = self.depth + 1
+        for node in self.lineage:
+            deepest = node.ceilings.depth
+            if deepest is not None and depth - node.depth > deepest:
+                return too_deep(depth - node.depth, deepest)
+            refusal = node.check_count(SUBAGENTS, count, node.ceilings.subagents)
+            if refusal is not None:
+                return refusal
+        return self._take({SUBAGENTS: count})
 
-    def settle_spawn(self, reservation: Reservation, count: int) -> None:
-        """Say how many of the reserved sub-agents were started."""
-        self._settle(reservation, {_SUBAGENTS: float(count)})
+    def settle_spawn(self, reservation: Reservation) -> None:
+        """Count the sub-agents as started."""
+        self._settle(reservation, dict(reservation.amounts))
 
     def release(self, reservation: Reservation) -> None:
-        """Give back what was reserved for something that did not happen. Idempotent."""
+        """Give back what was taken: the act was declined, refused or did not happen. Idempotent."""
         self._settle(reservation, {})
 
-    def _chain(self) -> Iterator["Budgets"]:
-        view: Budgets | None = self
-        while view is not None:
-            yield view
-            view = view._parent
+    def check_writes(self, cost: CallCost) -> Refusal | None:
+        """Return the write ceiling of this agent alone that the call would pass."""
+        if not cost.writes:
+            return None
+        limits = self._ceilings
+        if limits.per_call_bytes is not None and cost.bytes_written > limits.per_call_bytes:
+            return call_too_large(cost.bytes_written, limits.per_call_bytes)
+        used = self.ledger.used(BYTES)
+        if limits.per_run_bytes is not None and used + cost.bytes_written > limits.per_run_bytes:
+            return run_too_large(used, cost.bytes_written, limits.per_run_bytes)
+        return self.check_count(FILES, cost.files_written, limits.files)
 
-    def _total(self, key: str) -> float:
-        return self._spent.get(key, 0.0) + self._held.get(key, 0.0)
+    def check_calls(self, cost: CallCost, amounts: dict[str, float]) -> Refusal | None:
+        """Return the `limits.calls` ceiling of this agent alone; add the rules that match to `amounts`."""
+        for rule, ceiling in self._calls:
+            if not _matches(rule, cost):
+                continue
+            name = f"{CALLS}{rule.text}"
+            if self.ledger.used(name) + 1 > ceiling:
+                return too_many(name, self.ledger.used(name) + 1, ceiling)
+            amounts[name] = 1
+        return None
 
-    def _hold(self, amounts: dict[str, float]) -> Reservation:
-        for view in self._chain():
-            for key, amount in amounts.items():
-                view._held[key] = view._held.get(key, 0.0) + amount
+    def check_step(self, cost: StepCost) -> Refusal | None:
+        """Return the ceiling of this agent alone that another model call would pass."""
+        limits = self._ceilings
+        refusal = self.check_count(STEPS, 1, limits.steps) or self.check_count(
+            TOKENS, max(cost.tokens, 1), limits.tokens
+        )
+        if refusal is not None:
+            return refusal
+        elapsed = self.spent().get(WALL_TIME, 0.0)
+        if limits.wall_time_s is not None and elapsed >= limits.wall_time_s:
+            return too_many(WALL_TIME, elapsed, limits.wall_time_s)
+        if limits.cost_usd is None:
+            return None
+        if limits.unknown_price == "refuse" and (not cost.price_known or self.ledger.used(UNPRICED)):
+            return price_unknown(cost.model, limits.cost_usd)
+        used = self.ledger.used(COST)
+        over = used + cost.cost_usd > limits.cost_usd + _CENT_FRACTION
+        reached = used >= limits.cost_usd - _CENT_FRACTION and used > 0
+        if over or reached:
+            return too_many(COST, used + cost.cost_usd, limits.cost_usd)
+        return None
+
+    def check_count(self, name: str, more: float, ceiling: float | None) -> Refusal | None:
+        """Return a refusal where `more` of `name` would pass this agent's `ceiling`."""
+        total = self.ledger.used(name) + more
+        return too_many(name, total, ceiling) if ceiling is not None and total > ceiling else None
+
+    def _take(self, amounts: dict[str, float]) -> Reservation:
+        for node in self.lineage:
+            node.ledger.take(amounts)
         return Reservation(amounts=amounts)
 
-    def _settle(self, reservation: Reservation, used: dict[str, float]) -> None:
+    def _settle(self, reservation: Reservation, actual: Mapping[str, float]) -> None:
         if not reservation.open:
             return
         reservation.open = False
-        for view in self._chain():
-            for key, amount in reservation.amounts.items():
-                view._held[key] = max(0.0, view._held.get(key, 0.0) - amount)
-            for key, amount in used.items():
-                if amount:
-                    view._spent[key] = view._spent.get(key, 0.0) + amount
-
-    def _counts(self, rule: Rule, cost: CallCost) -> bool:
-        pattern = rule.compiled(self._place)
-        if pattern is None:
-            return rule.speaks_for(cost.tool)
-        return any(pattern.restricts(effect) for effect in cost.effects)
-
-    def _refuse_call(self, cost: CallCost) -> Refusal | None:
-        limits = self.ceilings
-        if limits.per_call_bytes is not None and cost.bytes_written > limits.per_call_bytes:
-            return _refusal(
-                "write_budget.per_call", cost.bytes_written, limits.per_call_bytes, "bytes in one call"
-            )
-        asked = (
-            (_BYTES, cost.bytes_written, limits.per_run_bytes, "bytes written by the run"),
-            (_FILES, cost.files_written, limits.files, "files written by the run"),
-        )
-        for key, amount, ceiling, what in asked:
-            if ceiling is not None and amount and self._total(key) + amount > ceiling:
-                return _refusal(key, self._total(key) + amount, ceiling, what)
-        for name, rule, number in self._calls:
-            key = f"{_CALLS}{name}"
-            if self._counts(rule, cost) and self._total(key) + 1 > number:
-                return _refusal(f'limits.calls."{name}"', self._total(key) + 1, number, "calls")
-        return None
-
-    def _refuse_step(self, amounts: dict[str, float], price_known: bool, elapsed_s: float) -> Refusal | None:  # noqa: FBT001
-        limits = self.ceilings
-        if limits.cost_usd is not None and not price_known and not limits.unknown_price_allowed:
-            message = (
-                "The price of this model is not known, so limits.cost_usd cannot be kept: "
-                'set limits.unknown_price = "allow", or give the price in the config.'
-            )
-            return Refusal(key=_COST, used=0.0, ceiling=limits.cost_usd, message=message)
-        asked = (
-            (_STEPS, self._total(_STEPS) + amounts[_STEPS], limits.steps, "steps"),
-            (_TOKENS, self._total(_TOKENS) + amounts[_TOKENS], limits.tokens, "tokens"),
-            (_WALL, elapsed_s, limits.wall_time_s, "seconds"),
-        )
-        for key, total, ceiling, what in asked:
-            if ceiling is not None and total > ceiling:
-                return _refusal(key, total, ceiling, what)
-        if limits.cost_usd is not None and self._total(_COST) >= limits.cost_usd:
-            return _refusal(_COST, self._total(_COST), limits.cost_usd, "US dollars")
-        return None
+        for node in self.lineage:
+            node.ledger.settle(reservation.amounts, actual)
 
 
-def _refusal(key: str, used: float, ceiling: float, what: str) -> Refusal:
-    message = f"Over budget: {used:g} {what}, the ceiling is {ceiling:g} ({key})."
-    return Refusal(key=key, used=used, ceiling=ceiling, message=message)
-
-
-def _disk_refusal(cost: CallCost) -> Refusal:
-    left = max(0, (cost.free_bytes or 0) - cost.bytes_written)
-    message = (
-        f"The disk is nearly full: {left} bytes would remain free and {DISK_FLOOR_BYTES} must; "
-        "no setting lifts this floor. Free some space."
+def may_write(decision: Decision) -> bool:
+    """Return whether a call with this decision could write: it writes, or runs what no safe entry covers."""
+    return any(
+        isinstance(judgement.effect, WritePath | OpaqueCommand)
+        or (isinstance(judgement.effect, RunProgram) and judgement.lift != "safe-list")
+        for judgement in decision.judgements
     )
-    return Refusal(key="", used=float(left), ceiling=float(DISK_FLOOR_BYTES), message=message)
+
+
+def _matches(rule: BoundRule, cost: CallCost) -> bool:
+    if rule.pattern is None:
+        return rule.tool == cost.tool
+    return any(rule.pattern.restricts(effect) for effect in cost.effects)

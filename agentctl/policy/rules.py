@@ -1,21 +1,15 @@
 """Rules as people write them: `[tool_permissions]` tables and `TOOL(PATTERN)`, checked when loaded."""
 
-import difflib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
 
 from agentctl.errors import InvalidInput, Position, Problem
 from agentctl.policy.paths import Place
 from agentctl.policy.patterns import PATTERN_TOOLS, Pattern, PatternError, compile_pattern
 from agentctl.protocol.decisions import Verdict
-from agentctl.protocol.values import JsonValue
-
-KeyPath: TypeAlias = tuple[str | int, ...]
-"""Where a value stands in a table: `("shell", "deny", 0)` is the first item of `shell.deny`."""
-
-Locate: TypeAlias = Callable[[KeyPath], Position]
-"""Tells where the value at a key path was written; the whole file when it cannot."""
+from agentctl.toml.positions import Key
+from agentctl.toml.table import EMPTY, Table, TomlValue
+from agentctl.toml.words import nearest
 
 VERDICTS = {verdict.word: verdict for verdict in Verdict}
 NOT_BY_GLOB = frozenset({"transition", "submit_output"})
@@ -37,7 +31,7 @@ class ToolNames:
 
     def canonical(self, name: str) -> str:
         """Return the tool's own name."""
-        return self.aliases.get(name, name)
+        return name if name in self.known else self.aliases.get(name, name)
 
     def plus(self, names: Iterable[str]) -> "ToolNames":
         """Return these names and more: script tools, or the tools of a connected server."""
@@ -52,8 +46,7 @@ class ToolNames:
 
     def nearest(self, name: str) -> str:
         """Return the known name most like `name`, or empty."""
-        close = difflib.get_close_matches(name, sorted({*self.known, *self.aliases}), n=1)
-        return close[0] if close else ""
+        return nearest(name, sorted({*self.known, *self.aliases}))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,14 +127,13 @@ NO_RULES = RuleSet()
 """A layer that nobody wrote."""
 
 
-def parse_rule(text: str, *, names: ToolNames, position: Position | None = None) -> Rule:
+def parse_rule(text: str, *, names: ToolNames, position: Position | None = None, key: str = "") -> Rule:
     """Return the rule `TOOL` or `TOOL(PATTERN)`, split at the first `(` and the last `)`.
 
     Raises:
         InvalidInput: an unknown tool, a pattern on a tool that takes none, or a pattern that cannot be meant.
     """
-    place = position or COMMAND_LINE
-    reader = _Reader(names=names, locate=lambda _: place, key="")
+    reader = _Reader(names=names, at=position or COMMAND_LINE, key=key)
     tool, bracket, rest = text.strip().partition("(")
     pattern: str | None = None
     if bracket:
@@ -172,19 +164,15 @@ def parse_rules(texts: Iterable[str], *, names: ToolNames, source: str) -> tuple
     return tuple(rules)
 
 
-def parse_permissions(
-    table: Mapping[str, JsonValue], *, names: ToolNames, locate: Locate, key: str = "tool_permissions"
-) -> RuleSet:
+def parse_permissions(table: Table, *, names: ToolNames) -> RuleSet:
     """Return the layer that a `[tool_permissions]` table describes.
-
-    `locate` gets key paths relative to the table; `key` is the table's own dotted path, for messages.
 
     Raises:
         InvalidInput: every unknown verdict, tool or key of the table, each with its place and a suggestion.
     """
-    reader = _Reader(names=names, locate=locate, key=key)
+    reader = _Reader(names=names, table=table)
     entries: dict[str, Entry] = {}
-    for name, value in table.items():
+    for name, value in table.values.items():
         entry = reader.entry(name, value)
         if entry is None:
             continue
@@ -217,93 +205,95 @@ class _Reader:
     """Reads what a person wrote, collecting every problem on the way."""
 
     names: ToolNames
-    locate: Locate
-    key: str
-    """Dotted path of the table that is read."""
+    table: Table = EMPTY
+    at: Position | None = None
+    """Where a rule outside a table stands."""
+    key: str = ""
+    """The dotted key of a rule outside a table."""
     problems: list[Problem] = field(default_factory=list)
 
-    def report(self, at: KeyPath, message: str, suggestion: str = "") -> None:
-        key = ".".join([self.key, *(str(part) for part in at)]).strip(".")
+    def place(self, path: tuple[Key, ...]) -> Position:
+        return self.at or self.table.value_position(*path)
+
+    def report(self, path: tuple[Key, ...], message: str, suggestion: str = "") -> None:
         self.problems.append(
-            Problem(position=self.locate(at), key=key, message=message, suggestion=suggestion)
+            Problem(
+                position=self.at or self.table.position(*path),
+                key=self.key if self.at else self.table.key(*path),
+                message=message,
+                suggestion=suggestion,
+            )
         )
 
-    def rule(self, tool: str, pattern: str | None, at: KeyPath) -> Rule | None:
+    def rule(self, tool: str, pattern: str | None, path: tuple[Key, ...]) -> Rule | None:
         canonical = self.names.canonical(tool)
         if not self.names.accepts(tool):
-            self.report(at, f"unknown tool {tool!r}", self.names.nearest(tool))
+            self.report(path, f"unknown tool {tool!r}", self.names.nearest(tool))
             return None
         if pattern is None:
-            return Rule(tool=canonical, position=self.locate(at))
+            return Rule(tool=canonical, position=self.place(path))
         if canonical not in PATTERN_TOOLS:
             known = ", ".join(PATTERN_TOOLS)
-            self.report(at, f"a rule on {tool!r} takes no pattern; patterns exist for {known}", canonical)
+            self.report(path, f"a rule on {tool!r} takes no pattern; patterns exist for {known}", canonical)
             return None
         try:
             compile_pattern(canonical, pattern, _CHECK_PLACE)
         except PatternError as error:
-            self.report(at, f"{pattern!r}: {error}")
+            self.report(path, f"{pattern!r}: {error}")
             return None
-        return Rule(tool=canonical, pattern=pattern, position=self.locate(at))
+        return Rule(tool=canonical, pattern=pattern, position=self.place(path))
 
-    def entry(self, name: str, value: JsonValue) -> Entry | None:
+    def entry(self, name: str, value: TomlValue) -> Entry | None:
         rule = self.rule(name, None, (name,))
         tool = self.names.canonical(name)
         match value:
             case str():
                 default = self.verdict(value, (name,))
-                entry = Entry(tool=tool, default=default, position=self.locate((name,)))
+                entry = Entry(tool=tool, default=default, position=self.place((name,)))
             case dict():
-                entry = self.table(tool, name, value)
+                entry = self.of_table(tool, name, value)
             case _:
                 self.report((name,), "expected allow, ask or deny, or a table of them")
                 return None
         if entry.default is Verdict.ALLOW and not tool.strip("*"):
-            self.report(
-                (name,), "a rule cannot allow every tool there is; name the tools, or run with --yolo"
-            )
+            self.report((name,), "a rule cannot allow every tool; name the tools, or run with --yolo")
         return entry if rule is not None else None
 
-    def table(self, tool: str, name: str, table: Mapping[str, JsonValue]) -> Entry:
+    def of_table(self, tool: str, name: str, table: Mapping[str, TomlValue]) -> Entry:
         lists: dict[str, tuple[Rule, ...]] = {}
         default: Verdict | None = None
         for key, value in table.items():
             if key == "default":
                 default = self.verdict(value, (name, key))
             elif key not in VERDICTS:
-                self.report((name, key), f"unknown key {key!r}", _nearest(key, (*VERDICTS, "default")))
+                self.report((name, key), f"unknown key {key!r}", nearest(key, (*VERDICTS, "default")))
             elif not isinstance(value, list):
                 self.report((name, key), "expected a list of patterns")
             else:
-                lists[key] = self.patterns(tool, name, key, value)
+                lists[key] = self.patterns(tool, value, (name, key))
         return Entry(
             tool=tool,
             default=default,
             deny=lists.get("deny", ()),
             ask=lists.get("ask", ()),
             allow=lists.get("allow", ()),
-            position=self.locate((name,)),
+            position=self.place((name, "default") if default is not None else (name,)),
         )
 
-    def patterns(self, tool: str, name: str, key: str, items: list[JsonValue]) -> tuple[Rule, ...]:
+    def patterns(self, tool: str, items: list[TomlValue], path: tuple[Key, ...]) -> tuple[Rule, ...]:
         rules: list[Rule] = []
         for index, item in enumerate(items):
-            at = (name, key, index)
             if not isinstance(item, str):
-                self.report(at, "a pattern is a string")
+                self.report((*path, index), "a pattern is a string")
                 continue
-            rule = self.rule(tool, item, at)
+            rule = self.rule(tool, item, (*path, index))
             if rule is not None:
                 rules.append(rule)
         return tuple(rules)
 
-    def verdict(self, value: JsonValue, at: KeyPath) -> Verdict | None:
+    def verdict(self, value: TomlValue, path: tuple[Key, ...]) -> Verdict | None:
         if isinstance(value, str) and value in VERDICTS:
             return VERDICTS[value]
-        near = _nearest(value.lower(), tuple(VERDICTS)) if isinstance(value, str) else ""
-        self.report(at, f"{value!r} is not a verdict; it is one of allow, ask, deny", near)
+        suggestion = nearest(value, VERDICTS) if isinstance(value, str) else ""
+        self.report(path, f"{value!r} is not a verdict; it is one of allow, ask, deny", suggestion)
         return None
-
-
-def _nearest(word: str, known: tuple[str, ...]) -> str:
-    return next(iter(difflib.get_close_matches(word, known, n=1)), "")
