@@ -7,6 +7,7 @@ from typing import Final
 
 from agentctl.blueprint.model import Blueprint, FoundBy, Source, StageTable
 from agentctl.blueprint.rules import findings_of
+from agentctl.blueprint.tool_rules import problems_of_rules
 from agentctl.errors import InvalidInput
 from agentctl.toml.read import parse, read_file
 from agentctl.toml.validate import Reader
@@ -56,7 +57,7 @@ def parse_blueprint(data: bytes, *, path: Path, found_by: FoundBy) -> Blueprint:
             name: _placed(stage, name, index) for index, (name, stage) in enumerate(blueprint.stages.items())
         },
     )
-    problems = reader.problems(findings_of(blueprint))
+    problems = reader.problems(findings_of(blueprint), problems_of_rules(blueprint))
     if problems:
         raise InvalidInput(
             problems, hint="agentctl schema blueprint  prints the format; docs/blueprints.md explains it"

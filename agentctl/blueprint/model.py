@@ -205,7 +205,7 @@ class StageTable:
     """How often the stage may be entered again."""
     tool_concurrency: Positive | None = None
     """How many calls of one step run at the same time."""
-    transitions: dict[str, TransitionTable] = field(default_factory=dict)
+    transitions: dict[Name, TransitionTable] = field(default_factory=dict)
     """Edges, by the stage they lead to, in file order. Without any the run ends here."""
     output: Annotated[JsonObject, JsonSchema()] | None = None
     """JSON Schema of the stage's answer, given with `submit_output`."""
@@ -266,7 +266,7 @@ class Blueprint:
     """The file it came from, and where everything stands in it."""
     agent: AgentTable
     """Who the agent is."""
-    inputs: dict[str, InputTable] = field(default_factory=dict)
+    inputs: dict[Name, InputTable] = field(default_factory=dict)
     """Values that the caller gives."""
     model: Annotated[ModelTable, Shorthand("use")] = field(default_factory=ModelTable)
     """The models of all stages that name none."""
@@ -289,7 +289,7 @@ class Blueprint:
     """How the conversation is kept inside the model's window."""
     sandbox: SandboxTable | None = None
     """The sandbox of all stages; can only tighten what the user set."""
-    stages: dict[str, StageTable]
+    stages: dict[Name, StageTable]
     """The graph, in file order."""
     policy_tests: tuple[PolicyTestTable, ...] = ()
     """Calls and the verdicts they must get."""

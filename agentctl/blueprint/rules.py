@@ -1,9 +1,11 @@
 """What must hold between the keys of a blueprint, beyond the shape of each."""
 
 from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
 
 from agentctl.blueprint.model import Blueprint, InteractionPointTable, StageTable
 from agentctl.blueprint.state_tables import MachineTable, StateEffectTable, StateKeyTable
+from agentctl.protocol.tool_names import canonical_tool
 from agentctl.tables.rules import choose, exactly_one, hook_findings, server_findings, unique
 from agentctl.toml.positions import Path
 from agentctl.toml.validate import Finding
@@ -47,8 +49,9 @@ def _graph(blueprint: Blueprint) -> Iterator[Finding]:
 
 def _stage(blueprint: Blueprint, stage: StageTable) -> Iterator[Finding]:
     at: Path = ("stages", stage.name)
+    offered = [canonical_tool(tool) for tool in stage.available_tools]
     for index, tool in enumerate(stage.required_tools):
-        if tool not in stage.available_tools:
+        if not any(fnmatchcase(canonical_tool(tool), one) for one in offered):
             yield Finding(
                 path=(*at, "required_tools", index),
                 message=f"{tool!r} is not among the stage's available_tools",

@@ -27,6 +27,19 @@ BUILT_IN_TOOLS: tuple[str, ...] = (
     "shared_state",
 )
 
+CHILD_TOOLS: tuple[str, ...] = (
+    "spawn_agent",
+    "check_agent",
+    "wait_agent",
+    "send_agent",
+    "kill_agent",
+    "fan_out",
+)
+"""Tools about sub-agents."""
+
+RULE_NAMES: frozenset[str] = frozenset((*BUILT_IN_TOOLS, *CHILD_TOOLS, "network"))
+"""What a rule may name without a script tool or server behind it; `network` is the entry for hosts."""
+
 TOOL_ALIASES: Mapping[str, str] = MappingProxyType(
     {
         "bash": "shell",

@@ -49,6 +49,8 @@ class SecurityTable:
 
     allow_blueprint_permissions: bool = False
     """Whether a blueprint may allow more than the built-in default for tools the user says nothing of."""
+    allowed_models: Texts = ()
+    """Names or globs, `"anthropic:*"`: the only models that runs may use, whoever asks; all where empty."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

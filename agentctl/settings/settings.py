@@ -3,20 +3,20 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from agentctl.protocol.values import JsonValue
 from agentctl.settings.model import ConfigTable
-from agentctl.toml.table import Table
+from agentctl.toml.table import Table, dotted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
-    """One value in effect."""
+class Override:
+    """A value that a flag or a variable of the environment sets for one invocation."""
 
-    key: str
-    """Dotted TOML key: `limits.steps`."""
-    value: JsonValue
+    path: tuple[str, ...]
+    """The TOML key: `("limits", "steps")`."""
+    text: str
+    """The value as typed; read like a TOML value, or as text where it is none."""
     source: str
-    """`built-in`, `FILE:LINE:COLUMN`, `environment AGENTCTL_MODEL`, or a flag such as `--limit`."""
+    """How messages and `config show` name it: `--limit`, `environment AGENTCTL_MODEL`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,35 +29,27 @@ class Settings:
     """The user's `config.toml`; it need not exist."""
     table: Table
     """The user's file as written, with positions; empty where there is none."""
-    values: tuple[Setting, ...]
-    """Every value in effect, in the order of the config's tables."""
-    built_in_policy: Table
-    """`config/policy.toml` as shipped: `[tool_permissions]`, and the tools a blueprint may loosen."""
-    safe_list: Table
-    """`config/safe_commands.toml` as shipped."""
+    overrides: tuple[Override, ...] = ()
+    """What environment and flags set, the strongest last."""
 
-    def source_of(self, key: str) -> str:
-        """Return where the value of the dotted `key` came from; `built-in` where nobody set it."""
-        return next((value.source for value in self.values if value.key == key), "built-in")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Override:
-    """A value that a flag sets for one invocation."""
-
-    key: str
-    """Dotted TOML key: `limits.steps`."""
-    text: str
-    """The value as typed; read like a TOML value, or as text where it is none."""
-    flag: str
-    """How messages and `config show` name it: `--limit`."""
+    def source_of(self, *path: str) -> str:
+        """Return where the value at a key came from: flag, variable, `FILE:LINE:COLUMN`, or `built-in`."""
+        for override in reversed(self.overrides):
+            if override.path == path:
+                return override.source
+        return str(self.table.position(*path)) if self.table.has(*path) else "built-in"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ModelChoice:
-    """The models of a run, in order of preference, and who chose them."""
+class Setting:
+    """One value in effect, as `config show` prints it."""
 
-    names: tuple[str, ...]
-    """`provider:model`; never empty."""
+    path: tuple[str, ...]
+    value: object
+    """A TOML value."""
     source: str
-    """`--model`, `environment AGENTCTL_MODEL`, a `FILE:LINE:COLUMN`, or `built-in`."""
+
+    @property
+    def key(self) -> str:
+        """Dotted TOML key: `limits.steps`."""
+        return dotted(self.path)

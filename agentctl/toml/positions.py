@@ -61,6 +61,10 @@ class Positions:
                 return self.at(offset)
         return Position(file=self.file)
 
+    def has(self, path: Path) -> bool:
+        """Tell whether a key or item stands at `path`."""
+        return path in self._scanned()
+
     def paths(self) -> frozenset[Path]:
         """Return every path that has a position."""
         return frozenset(self._scanned())

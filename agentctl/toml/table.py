@@ -2,16 +2,13 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import date, datetime, time
 from typing import TypeAlias
 
 from agentctl.errors import Position
 from agentctl.toml.positions import Key, Path, Positions
 
-TomlValue: TypeAlias = (
-    "str | int | float | bool | datetime | date | time | list[TomlValue] | dict[str, TomlValue]"
-)
-"""Any TOML value as `tomllib` gives it."""
+TomlValue: TypeAlias = "bool | int | float | str | list[TomlValue] | dict[str, TomlValue] | None"
+"""A TOML value, the same type as JSON's. Dates and times are left out: validation refuses them everywhere."""
 
 _LONGEST = 60
 
@@ -42,6 +39,14 @@ class Table:
 
     def value_position(self, *path: Key) -> Position:
         """Return where the value at `path` begins; the nearest parent's when there is none."""
+        return self.positions.of_value((*self.path, *path))
+
+    def has(self, *path: Key) -> bool:
+        """Tell whether somebody wrote a value at `path`."""
+        return self.positions.has((*self.path, *path))
+
+    def locate(self, path: Path) -> Position:
+        """Return `value_position(*path)`: the form in which rules ask for it."""
         return self.positions.of_value((*self.path, *path))
 
     def key(self, *path: Key) -> str:

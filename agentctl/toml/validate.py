@@ -7,7 +7,7 @@ One definition serves the loader, the program that uses the value, and the JSON 
 import dataclasses
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final, Literal, TypeVar, get_args, get_origin
 
 from agentctl.errors import Problem
@@ -70,8 +70,10 @@ class Reader:
             raise TypeError(f"{kind.__name__} is not a dataclass of a table")
         return built
 
-    def problems(self, further: tuple[Finding, ...] = ()) -> tuple[Problem, ...]:
-        """Return all findings as problems in file order; `further` only where what they judged is sound."""
+    def problems(
+        self, further: Iterable[Finding] = (), others: Iterable[Problem] = ()
+    ) -> tuple[Problem, ...]:
+        """Return all findings and `others` in file order; `further` only where what they judged is sound."""
         broken = [finding.path for finding in self.findings]
         sound = [
             finding
@@ -79,7 +81,7 @@ class Reader:
             if not any(path[: len(need)] == need for need in finding.needs for path in broken)
         ]
         problems = sorted(
-            (finding.problem(self.table) for finding in (*self.findings, *sound)),
+            (*others, *(finding.problem(self.table) for finding in (*self.findings, *sound))),
             key=lambda problem: (problem.position.line, problem.position.column),
         )
         if self._dropped:
@@ -131,6 +133,7 @@ class Reader:
     def _raw(self, value: TomlValue, path: Path) -> object:
         if not isinstance(value, dict):
             return self._expected(path, "a table", value)
+        self._json(value, path)  # refuses dates, which rules don't know either
         return Table(values=value, positions=self.table.positions, path=path)
 
     def _table(self, kind: type, marks: tuple[object, ...], value: TomlValue, path: Path) -> object:

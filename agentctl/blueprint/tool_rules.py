@@ -1,0 +1,67 @@
+"""The tools that a blueprint may name, and every name or rule in it that is none."""
+
+from collections.abc import Iterator
+
+from agentctl.blueprint.model import Blueprint
+from agentctl.errors import Position, Problem
+from agentctl.policy.rules import ToolNames
+from agentctl.policy.written import BUILT_IN_NAMES, rule_problems, table_problems
+from agentctl.tables.outside_tools import script_tools, user_tool_names
+
+
+def tool_names(blueprint: Blueprint) -> ToolNames:
+    """Return the names that the blueprint may use: built-in tools, scripts beside it, and the user's own.
+
+    The user's own and plugins are looked for only where another name is used. May block.
+    """
+    folder = blueprint.source.path.parent / "tools"
+    names = BUILT_IN_NAMES.plus(path.stem for path in script_tools(folder))
+    return names if all(map(names.accepts, _used(blueprint))) else names.plus(user_tool_names())
+
+
+def problems_of_rules(blueprint: Blueprint) -> tuple[Problem, ...]:
+    """Return every unknown tool and every rule that can't be meant. May block.
+
+    With `dynamic_tools` a stage may offer a tool that does not exist yet.
+    """
+    names = tool_names(blueprint)
+    tables = [blueprint.tool_permissions, *(stage.tool_permissions for stage in blueprint.in_order)]
+    return (
+        *table_problems(tables, names),
+        *rule_problems(_single_rules(blueprint), names),
+        *([] if blueprint.agent.dynamic_tools else _unknown_tools(blueprint, names)),
+    )
+
+
+def _used(blueprint: Blueprint) -> Iterator[str]:
+    yield from blueprint.tool_permissions
+    for stage in blueprint.in_order:
+        yield from stage.available_tools
+        yield from stage.tool_permissions
+    for text, _, _ in _single_rules(blueprint):
+        yield text.partition("(")[0].strip()
+
+
+def _unknown_tools(blueprint: Blueprint, names: ToolNames) -> Iterator[Problem]:
+    file = blueprint.source.table
+    for stage in blueprint.in_order:
+        for index, tool in enumerate(stage.available_tools):
+            if not names.accepts(tool):
+                path = ("stages", stage.name, "available_tools", index)
+                yield Problem(
+                    position=file.value_position(*path),
+                    key=file.key(*path),
+                    message=f"there is no tool {tool!r}",
+                    suggestion=names.nearest(tool),
+                )
+
+
+def _single_rules(blueprint: Blueprint) -> Iterator[tuple[str, str, Position]]:
+    file = blueprint.source.table
+    for rule in blueprint.limits.calls:
+        path: tuple[str, ...] = ("limits", "calls", rule)
+        yield rule, file.key(*path), file.position(*path)
+    for stage in blueprint.in_order:
+        for rule in stage.limits.calls:
+            path = ("stages", stage.name, "limits", "calls", rule)
+            yield rule, file.key(*path), file.position(*path)

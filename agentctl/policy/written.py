@@ -1,0 +1,39 @@
+"""Rules that stand in TOML files: from a located table to a layer, and all their problems at once."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from agentctl.errors import InvalidInput, Position, Problem
+from agentctl.policy.rules import RuleSet, ToolNames, parse_permissions, parse_rule
+from agentctl.protocol.tool_names import RULE_NAMES, TOOL_ALIASES
+from agentctl.toml.table import Table
+
+BUILT_IN_NAMES = ToolNames(known=RULE_NAMES, aliases=TOOL_ALIASES)
+"""What rules may name wherever they stand; script and plugin tools come on top."""
+
+
+def rules_of(table: Table, names: ToolNames) -> RuleSet:
+    """Return the layer that a `[tool_permissions]` table describes. Pure.
+
+    Raises:
+        InvalidInput: every unknown verdict, tool or key, each with its place and a suggestion.
+    """
+    return parse_permissions(table.values, names=names, locate=table.locate, key=table.key())
+
+
+def table_problems(tables: Iterable[Table], names: ToolNames) -> Iterator[Problem]:
+    """Yield every problem of `[tool_permissions]` tables. Pure."""
+    for table in tables:
+        try:
+            rules_of(table, names)
+        except InvalidInput as error:
+            yield from error.problems
+
+
+def rule_problems(rules: Iterable[tuple[str, str, Position]], names: ToolNames) -> Iterator[Problem]:
+    """Yield every problem of single rules, each given as its text, dotted key and position. Pure."""
+    for text, key, position in rules:
+        try:
+            parse_rule(text, names=names, position=position)
+        except InvalidInput as error:
+            yield from (replace(problem, key=key) for problem in error.problems)
