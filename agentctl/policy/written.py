@@ -1,10 +1,10 @@
-"""Rules that stand in TOML files: from a located table to a layer, and all their problems at once."""
+"""Names that rules may use, and every problem of the rules in a file at once."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from agentctl.errors import InvalidInput, Position, Problem
-from agentctl.policy.rules import RuleSet, ToolNames, parse_permissions, parse_rule
+from agentctl.policy.rules import ToolNames, parse_permissions, parse_rule
 from agentctl.protocol.tool_names import RULE_NAMES, TOOL_ALIASES
 from agentctl.toml.table import Table
 
@@ -12,20 +12,11 @@ BUILT_IN_NAMES = ToolNames(known=RULE_NAMES, aliases=TOOL_ALIASES)
 """What rules may name wherever they stand; script and plugin tools come on top."""
 
 
-def rules_of(table: Table, names: ToolNames) -> RuleSet:
-    """Return the layer that a `[tool_permissions]` table describes. Pure.
-
-    Raises:
-        InvalidInput: every unknown verdict, tool or key, each with its place and a suggestion.
-    """
-    return parse_permissions(table.values, names=names, locate=table.locate, key=table.key())
-
-
 def table_problems(tables: Iterable[Table], names: ToolNames) -> Iterator[Problem]:
     """Yield every problem of `[tool_permissions]` tables. Pure."""
     for table in tables:
         try:
-            rules_of(table, names)
+            parse_permissions(table, names=names)
         except InvalidInput as error:
             yield from error.problems
 

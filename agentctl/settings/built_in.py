@@ -2,14 +2,25 @@
 
 from typing import Final
 
+from agentctl.policy.ceilings import BUILT_IN_CEILINGS
 from agentctl.toml.table import TomlValue
 
 DEFAULT_MODEL: Final = "local:qwen2.5-coder-1.5b"
 """The model of a run for which nobody names one."""
 
 BUILT_IN: Final[dict[str, TomlValue]] = {
-    "limits": {"steps": 100, "subagents": 16, "depth": 3, "interaction_timeout": 3600},
-    "write_budget": {"per_call": 16 * 2**20, "per_run": 256 * 2**20, "files": 500},
+    "limits": {
+        "steps": BUILT_IN_CEILINGS.steps,
+        "subagents": BUILT_IN_CEILINGS.subagents,
+        "depth": BUILT_IN_CEILINGS.depth,
+        "unknown_price": BUILT_IN_CEILINGS.unknown_price,
+        "interaction_timeout": 3600,
+    },
+    "write_budget": {
+        "per_call": BUILT_IN_CEILINGS.per_call_bytes,
+        "per_run": BUILT_IN_CEILINGS.per_run_bytes,
+        "files": BUILT_IN_CEILINGS.files,
+    },
 }
 """As a config file would say it. What is not here has no built-in value or is the default of its table."""
 

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 
 from agentctl.errors import Problem
 from agentctl.locations import shipped_dir
-from agentctl.policy.rules import Rule, RuleSet, ToolNames, parse_rule
-from agentctl.policy.written import BUILT_IN_NAMES, rule_problems, rules_of, table_problems
+from agentctl.policy.rules import Rule, RuleSet, ToolNames, parse_permissions, parse_rule
+from agentctl.policy.written import BUILT_IN_NAMES, rule_problems, table_problems
 from agentctl.settings.model import ConfigTable
 from agentctl.settings.settings import Settings
 from agentctl.tables.outside_tools import user_tool_names
@@ -21,11 +21,6 @@ def shipped_table(name: str) -> Table:
     return parse(file.read_bytes(), file=str(file))
 
 
-def built_in_rules(policy: Table) -> RuleSet:
-    """Return the built-in layer from the shipped `policy.toml`."""
-    return rules_of(policy.table("tool_permissions"), BUILT_IN_NAMES)
-
-
 def user_rules(settings: Settings, tools: Iterable[str] = ()) -> RuleSet:
     """Return the user's layer, `[tool_permissions]`. `tools` are names beyond the built-in and user's own.
 
@@ -33,7 +28,7 @@ def user_rules(settings: Settings, tools: Iterable[str] = ()) -> RuleSet:
         InvalidInput: a rule names an unknown tool.
     """
     table = settings.config.tool_permissions
-    return rules_of(table, names_for(table, tools))
+    return parse_permissions(table, names=names_for(table, tools))
 
 
 def agent_rules(settings: Settings, agent: str, tools: Iterable[str] = ()) -> RuleSet:
@@ -45,7 +40,7 @@ def agent_rules(settings: Settings, agent: str, tools: Iterable[str] = ()) -> Ru
     entry = settings.config.agents.get(agent)
     if entry is None:
         return RuleSet()
-    return rules_of(entry.tool_permissions, names_for(entry.tool_permissions, tools))
+    return parse_permissions(entry.tool_permissions, names=names_for(entry.tool_permissions, tools))
 
 
 def remembered_rules(settings: Settings, tools: Iterable[str] = ()) -> tuple[Rule, ...]:

@@ -176,7 +176,7 @@ class Reader:
             self._dropped += 1  # no suggestions for a file that is not meant for us
             return
         pattern = ".".join(part for part in (*path, key) if isinstance(part, str))
-        where = f"[{dotted(path)}]" if path else "the top level of the file"
+        where = f"in [{dotted(path)}]" if path else "at the top level of the file"
         for length in range(len(pattern.split(".")), 0, -1):
             tail = ".".join(pattern.split(".")[-length:])
             if tail in self._elsewhere:
@@ -187,13 +187,13 @@ class Reader:
                 home = f"[{dotted(above)}]" if above else "the top level of the file"
                 self._found(
                     (*path, key),
-                    f"unknown key in {where}; it belongs to {home}, above the headers of its sub-tables",
+                    f"unknown key {where}; it belongs to {home}, above the headers of its sub-tables",
                 )
                 return
         known = sorted(self._above[-1][1])
         suggestion = nearest(key, known)
         tail = "" if suggestion else f"; known keys: {', '.join(known)}"
-        self._found((*path, key), f"unknown key in {where}{tail}", suggestion=suggestion)
+        self._found((*path, key), f"unknown key {where}{tail}", suggestion=suggestion)
 
     def _array(self, hint: object, marks: tuple[object, ...], value: TomlValue, path: Path) -> object:
         if isinstance(value, str) and any(isinstance(mark, OneOrMore) for mark in marks):
