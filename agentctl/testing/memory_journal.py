@@ -264,12 +264,9 @@ class MemoryJournal:
             await self.remove_run(child.run_id)
         del self._tables.infos[run_id]
         alone = info.state_thread not in {one.state_thread for one in self._tables.infos.values()}
-        self._tables.rows = [
-            row
-            for row in self._tables.rows
-            if (row.run_id != run_id or row.commands)
-            and not (alone and row.state_thread == info.state_thread)
-        ]
+        if alone:
+            self._tables.rows = [row for row in self._tables.rows if row.state_thread != info.state_thread]
+        self._tables.rows = [row for row in self._tables.rows if row.run_id != run_id or row.commands]
         return True
 
     async def verify(self, run_id: str) -> tuple[Fault, ...]:

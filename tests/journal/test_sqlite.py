@@ -11,6 +11,7 @@ import pytest
 from agentctl.errors import RunFailed, StateConflict
 from agentctl.journal.schema import MIGRATIONS
 from agentctl.journal.sqlite import open_journal
+from agentctl.journal.store import Snapshot
 from agentctl.protocol.events import Noted
 from tests.journal.commits import commit, note, started
 
@@ -226,8 +227,6 @@ async def test_the_file_is_for_its_owner_only(path: Path) -> None:
 
 
 async def test_a_snapshot_whose_digest_does_not_hold_is_no_snapshot(path: Path) -> None:
-    from agentctl.journal.store import Snapshot
-
     journal = await open_journal(path)
     await journal.save_snapshot(Snapshot(owner="r-1", name="run", upto=1, body={"a": 1}))
     edit(path, "UPDATE snapshots SET body = '{\"a\":2}'")
