@@ -87,6 +87,13 @@ def _decoder(kind: Any) -> Callable[[JsonValue], Any]:
     if origin is tuple:
         item = _decoder(get_args(kind)[0])
         return lambda value: tuple(item(one) for one in _as_list(value))
+    if origin in (list, set, frozenset):
+        item = _decoder(get_args(kind)[0])
+        return lambda value: origin(item(one) for one in _as_list(value))
+    if kind is list:
+        return _as_list
+    if kind is dict:
+        return _as_object
     if origin is dict:
         item = _decoder(get_args(kind)[1])
         return lambda value: {key: item(one) for key, one in _as_object(value).items()}

@@ -47,7 +47,9 @@ class FoldValue:
     fold: str = ""
     """`sum`, `max`, `min`, `append`, `union`, `patch`, or `module:function`; `assemble` fills it in."""
     result: JsonValue = None
-    """The cell after the fold, for a function; None for a built-in."""
+    """The cell after the fold, where `resolved`."""
+    resolved: bool = False
+    """Replay takes `result` as it is: a function made it, or a default that only the key knows."""
 
 
 Action: TypeAlias = SetValue | RemoveValue | FoldValue
@@ -61,6 +63,8 @@ class Command:
     key: str
     action: Action
     merge: Merge = Merge.DISJOINT
+    version: int = 1
+    """Version of the key's definition that the value follows."""
     run_id: str = ""
     """The run a run-scoped command is bound to; `assemble` fills it in."""
     writer: str = ""
