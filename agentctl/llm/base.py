@@ -34,6 +34,8 @@ class ModelRequest:
     stop: tuple[str, ...] = ()
     cache: bool = True
     """Mark the stable prefix for caching where the protocol has markers."""
+    cache_key: str = ""
+    """Names the thread where a service routes equal prefixes by a key; empty sends none."""
     extra: JsonObject = field(default_factory=dict)
     """Members added to the body as they are, over ours: the blueprint's `[model.extra]`."""
     agent: str = ""

@@ -1,36 +1,44 @@
-"""What a failed try means: the kind of failure, whether the same or the next model may be tried."""
+"""What a failed try means: its kind, the service's words, and who may be tried next."""
+
+import json
+import re
+from collections.abc import Iterable
 
 from agentctl.llm.base import FailureDetails, FailureKind, ModelCallFailed
+from agentctl.protocol.values import JsonObject, JsonValue
 
 _UNAUTHORISED = frozenset({401, 402, 403})
-_RETRYABLE = frozenset({408, 409, 425, 429})
+_RETRYABLE_STATUS = frozenset({408, 409, 425, 429})
 _MISSING = 404
 _TOO_LARGE = 413
 _TOO_MANY = 429
+_BAD = 400
 _SERVER = 500
 _OVERLOADED = frozenset({503, 529})
+_EXCERPT = 300
 
-_CONTEXT_WORDS = (
-    "context_length", "context length", "context window", "maximum context", "prompt is too long",
-    "too many tokens", "exceeds the maximum number of tokens", "exceed_context_size",
-    "input length and `max_tokens` exceed", "request too large for model", "input token count",
+_RETRYABLE_KINDS = frozenset({"rate_limit", "overloaded", "server", "transport", "stalled"})
+
+_WORDS: tuple[tuple[FailureKind, tuple[str, ...]], ...] = (
+    ("context_length", (
+        "context_length", "context length", "context window", "maximum context", "prompt is too long",
+        "too many tokens", "maximum number of tokens", "exceed_context_size", "available context size",
+        "request too large for model", "input is too long",
+    )),
+    ("auth", (
+        "insufficient_quota", "billing", "credit balance", "api_key_invalid", "invalid_api_key",
+        "api key not valid", "authentication", "unauthorized", "unauthenticated", "permission", "payment",
+        "insufficient_balance",
+    )),
+    ("overloaded", ("overloaded", "unavailable", "no capacity", "insufficient_system_resource")),
+    ("rate_limit", ("rate_limit", "rate limit", "resource_exhausted", "too many requests", "quota")),
+    ("invalid", ("invalid_request", "invalid_argument", "not_found", "invalid_prompt", "unsupported")),
 )  # fmt: skip
 
-
-def kind_of_status(status: int, *, text: str = "", code: str = "") -> FailureKind:
-    """Return what an HTTP status means, looking at the service's words where the status says too little."""
-    lowered = f"{code} {text}".lower()
-    if status in _UNAUTHORISED:
-        return "auth"
-    if status == _TOO_MANY:
-        return "rate_limit"
-    if status in _OVERLOADED or "overloaded" in code.lower():
-        return "overloaded"
-    if status >= _SERVER or status in _RETRYABLE:
-        return "server"
-    if status == _TOO_LARGE or any(word in lowered for word in _CONTEXT_WORDS):
-        return "context_length"
-    return "invalid"
+_REQUEST_ID_HEADERS = (
+    "request-id", "x-request-id", "mistral-correlation-id", "x-goog-request-id", "apim-request-id",
+    "x-amzn-requestid", "cf-ray",
+)  # fmt: skip
 
 
 def status_failure(
@@ -42,13 +50,14 @@ def status_failure(
     retry_after_s: float | None = None,
 ) -> ModelCallFailed:
     """Return the failure for an HTTP status other than success."""
-    kind = kind_of_status(status, text=message, code=code)
+    kind = _kind_of_status(status, f"{code} {message}".lower())
+    unauthorised = kind == "auth"
     return ModelCallFailed(
         message,
         details=FailureDetails(
             kind=kind,
-            retryable=status in _RETRYABLE or status >= _SERVER,
-            next_model=status in _UNAUTHORISED or status == _MISSING,
+            retryable=not unauthorised and (status in _RETRYABLE_STATUS or status >= _SERVER),
+            next_model=unauthorised or status == _MISSING,
             status=status,
             retry_after_s=retry_after_s,
             request_id=request_id,
@@ -60,9 +69,130 @@ def status_failure(
 def plain_failure(
     kind: FailureKind, message: str, *, code: str = "", request_id: str = ""
 ) -> ModelCallFailed:
-    """Return a failure that has no HTTP status of its own: a dead connection, an error inside a stream."""
-    retryable = kind in {"rate_limit", "overloaded", "server", "transport", "stalled"}
+    """Return a failure that has no HTTP status of its own: a dead connection, a reply that makes no sense."""
     details = FailureDetails(
-        kind=kind, retryable=retryable, next_model=kind == "auth", code=code, request_id=request_id
+        kind=kind,
+        retryable=kind in _RETRYABLE_KINDS,
+        next_model=kind == "auth",
+        code=code,
+        request_id=request_id,
     )
     return ModelCallFailed(message, details=details)
+
+
+def connect_failure(message: str) -> ModelCallFailed:
+    """Return the failure of a connection that could not be made; tried less often than one that died."""
+    return plain_failure("transport", message, code="connect")
+
+
+def refused_redirect(message: str) -> ModelCallFailed:
+    """Return the failure of a redirect that is not followed."""
+    return plain_failure("invalid", message, code="redirect")
+
+
+def in_band_failure(error: JsonValue, *, where: str, request_id: str = "") -> ModelCallFailed:
+    """Return the failure that a service reports inside a stream, or in a body with status 200."""
+    told = read_error({"error": error})
+    message = f"{where}: {told.message}"
+    if told.status >= _BAD:
+        return status_failure(told.status, message, code=told.code, request_id=told.request_id or request_id)
+    kind = _kind_of_words(f"{told.code} {told.message}".lower()) or "server"
+    return plain_failure(kind, message, code=told.code, request_id=told.request_id or request_id)
+
+
+class ErrorBody:
+    """What an error envelope says, whatever its shape."""
+
+    __slots__ = ("code", "message", "request_id", "status")
+
+    def __init__(self, *, message: str, code: str, status: int, request_id: str) -> None:
+        self.message = message
+        self.code = code
+        self.status = status
+        self.request_id = request_id
+
+
+def read_error(body: JsonValue) -> ErrorBody:
+    """Return message, code, status and request id of any known envelope. Total."""
+    if isinstance(body, list):
+        body = body[0] if body else {}
+    outer: JsonObject = body if isinstance(body, dict) else {"error": str(body)}
+    error = outer.get("error", outer)
+    inner: JsonObject = error if isinstance(error, dict) else {}
+    message = (
+        error if isinstance(error, str) else _first_text(inner, ("message", "detail", "error_description"))
+    )
+    if not message:
+        message = (
+            _first_text(outer, ("message", "detail")) or json.dumps(error, ensure_ascii=False)[:_EXCERPT]
+        )
+    codes = [inner.get("code"), inner.get("type"), inner.get("status"), outer.get("type")]
+    reasons = inner.get("details")
+    if isinstance(reasons, list):
+        codes = [*(one.get("reason") for one in reasons if isinstance(one, dict)), *codes]
+    words = [one for one in codes if isinstance(one, str) and one and one != "error" and not one.isdigit()]
+    status = next((n for one in (*codes, outer.get("raw_status_code")) if (n := _status(one))), 0)
+    return ErrorBody(
+        message=message,
+        code=words[0] if words else "",
+        status=status,
+        request_id=_first_text(outer, ("request_id",)) or _first_text(inner, ("request_id",)),
+    )
+
+
+def unreadable(body: bytes, *, content_type: str) -> str:
+    """Return a sentence for a body that is not what was asked for: its content type and how it begins."""
+    text = re.sub(r"\s+", " ", body.decode("utf-8", errors="replace")).strip()
+    if not text:
+        return "an empty response"
+    return f"{content_type or 'no content type'}: {text[:_EXCERPT]}"
+
+
+def request_id_of(headers: Iterable[tuple[str, str]]) -> str:
+    """Return the service's own id of the request, from whichever header carries it, or empty."""
+    known = {name.lower(): value for name, value in headers}
+    return next((known[name] for name in _REQUEST_ID_HEADERS if known.get(name)), "")
+
+
+REQUEST_ID_HEADERS = _REQUEST_ID_HEADERS
+"""The headers that carry a request id, best first."""
+
+
+def _kind_of_status(status: int, words: str) -> FailureKind:
+    told = _kind_of_words(words)
+    if status in _UNAUTHORISED:
+        return "auth"
+    if status == _TOO_MANY:
+        # Some services say "billing" for every kind of 429; only this word means that waiting is no use.
+        return "auth" if "insufficient_quota" in words else "rate_limit"
+    if told in {"auth", "context_length"} and _BAD <= status < _SERVER and status != _MISSING:
+        return told
+    if status in _OVERLOADED or (status >= _SERVER and told == "overloaded"):
+        return "overloaded"
+    if status >= _SERVER or status in _RETRYABLE_STATUS:
+        return "server"
+    return "context_length" if status == _TOO_LARGE else "invalid"
+
+
+def _kind_of_words(words: str) -> FailureKind | None:
+    for kind, known in _WORDS:
+        if any(word in words for word in known):
+            return kind
+    return None
+
+
+def _first_text(body: JsonObject, names: tuple[str, ...]) -> str:
+    for name in names:
+        value = body.get(name)
+        if isinstance(value, str) and value:
+            return value
+        if isinstance(value, list) and value:
+            return json.dumps(value, ensure_ascii=False)[:_EXCERPT]
+    return ""
+
+
+def _status(value: JsonValue) -> int:
+    if isinstance(value, str) and value.isdigit():
+        value = int(value)
+    most = 600
+    return value if isinstance(value, int) and _BAD <= value < most else 0

@@ -1,16 +1,20 @@
 """Opens models by name. One `Providers` a process: its limits, breakers and connections are shared."""
 
 from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
 
-from agentctl.errors import InvalidInput, Position, Problem, ProviderError
+from agentctl.errors import ProviderError
 from agentctl.llm.base import Emit, LanguageModel, ModelCallFailed, ModelRequest
+from agentctl.llm.catalogue import Catalogue, ModelFacts, cost_of, load_catalogue
+from agentctl.llm.endpoints import ModelPlace, Resolved, bad_name, resolve
+from agentctl.llm.failures import plain_failure
+from agentctl.llm.http import Http, origin_of
 from agentctl.llm.provider_config import ProviderConfig, ProviderSettings
 from agentctl.llm.retry import RetryingModel, SharedLimits
 from agentctl.llm.script import load_script
 from agentctl.llm.scripted import ScriptedModel
+from agentctl.llm.wire import WireModel
 from agentctl.protocol.events import ModelSwitched
-from agentctl.protocol.messages import AssistantMessage
+from agentctl.protocol.messages import AssistantMessage, Usage
 
 
 def open_models(names: Sequence[str], config: ProviderConfig) -> LanguageModel:
@@ -20,7 +24,7 @@ def open_models(names: Sequence[str], config: ProviderConfig) -> LanguageModel:
 
     Raises:
         InvalidInput: a name is not `provider:model`, or its provider is not known.
-        ProviderError: no key for a provider that needs one.
+        ProviderError: no model of the list has the key that it needs.
     """
     providers = Providers(config)
     return ModelList(providers.open(names).models, owner=providers)
@@ -31,20 +35,46 @@ class Providers:
 
     def __init__(self, config: ProviderConfig) -> None:
         self._config = config
+        self._http = Http()
+        self._catalogue: Catalogue | None = None
         self._limits: dict[str, SharedLimits] = {}
         self._scripts: dict[str, ScriptedModel] = {}
-        self._opened: dict[str, RetryingModel] = {}
+        self._opened: dict[tuple[str, ModelPlace], OneModel] = {}
 
-    def open(self, names: Sequence[str]) -> "ModelList":
-        """Return one model for an ordered fallback list. Names are `provider:model`.
+    @property
+    def catalogue(self) -> Catalogue:
+        """What is known about models; read at first use. May block."""
+        if self._catalogue is None:
+            self._catalogue = load_catalogue(self._config.models)
+        return self._catalogue
+
+    def open(self, names: Sequence[str], place: ModelPlace | None = None) -> "ModelList":
+        """Return one model for an ordered fallback list. Names are `provider:model`. May block.
+
+        A model without a key is passed over when it is called, as if the service had refused it.
 
         Raises:
             InvalidInput: as `open_models`.
             ProviderError: as `open_models`.
         """
         if not names:
-            raise _bad_name("", "at least one model, written provider:model")
-        return ModelList([self._model(name) for name in names])
+            raise bad_name("", "at least one model, written provider:model")
+        models = [self._model(name, place or ModelPlace()) for name in names]
+        if all(model.missing_key for model in models):
+            raise ProviderError(
+                f"No model can be called: {'; '.join(model.missing_key for model in models)}.",
+                hint="`--model` takes another one; `agentctl models list` shows what is configured",
+            )
+        return ModelList(models)
+
+    def unapproved(self, names: Sequence[str], place: ModelPlace) -> tuple[str, ...]:
+        """Return the origins that a blueprint alone named, for the question whether it may send text there.
+
+        Loopback counts too. Empty when the user, or agentctl itself, named every address.
+        """
+        resolved = [self._resolve(name, place) for name in names]
+        found = [one for one in resolved if one is not None and one.origin == "blueprint"]
+        return tuple(dict.fromkeys(origin_of(one.endpoint.base_url) for one in found))
 
     def already_answered(self, response_ids: Iterable[str]) -> None:
         """Tell scripted models which replies the journal holds; call before the first step of a resume."""
@@ -64,68 +94,106 @@ class Providers:
     async def aclose(self) -> None:
         """Close all connections. Idempotent."""
         for model in self._opened.values():
-            await model.aclose()
+            await model.model.aclose()
+        await self._http.aclose()
 
-    def _model(self, name: str) -> RetryingModel:
-        if name not in self._opened:
-            provider, _, rest = name.partition(":")
-            policy, clock = self._config.retry, self._config.clock
-            limits = self._limits.setdefault(provider, SharedLimits(ProviderSettings(), policy, clock))
-            model = self._raw(name, provider, rest)
-            self._opened[name] = RetryingModel(model, limits=limits, policy=policy, clock=clock)
-        return self._opened[name]
+    def _model(self, name: str, place: ModelPlace) -> "OneModel":
+        key = (name, place)
+        if key not in self._opened:
+            self._opened[key] = self._open_one(name, place)
+        return self._opened[key]
 
-    def _raw(self, name: str, provider: str, rest: str) -> LanguageModel:
-        if provider == "scripted":
-            return self._scripted(rest)
-        if provider in self._config.openers:
-            return self._config.openers[provider](rest)
-        known = ["scripted", *self._config.openers]
-        close = get_close_matches(provider, known, n=1)
-        raise _bad_name(
-            name, f"one of the providers {', '.join(known)}", suggestion=close[0] if close else ""
-        )
+    def _open_one(self, name: str, place: ModelPlace) -> "OneModel":
+        provider, _, rest = name.partition(":")
+        policy, clock = self._config.retry, self._config.clock
+        missing, facts, tells_cost = "", ModelFacts(), provider in {"scripted", "local"}
+        resolved = self._resolve(name, place)
+        model: LanguageModel
+        if resolved is None:
+            model = self._scripted(rest) if provider == "scripted" else self._config.openers[provider](rest)
+            settings = self._config.providers.get(provider, ProviderSettings())
+        else:
+            settings, facts, missing = resolved.settings, resolved.target.facts, resolved.missing_key
+            tells_cost = resolved.target.says("tells_cost")
+            wire = WireModel(resolved.protocol, resolved.target, resolved.endpoint, self._http)
+            model = _Keyless(wire, missing) if missing else wire
+        if provider not in self._limits:
+            self._limits[provider] = SharedLimits(settings, policy, clock)
+        retrying = RetryingModel(model, limits=self._limits[provider], policy=policy, clock=clock)
+        return OneModel(retrying, facts=facts, tells_cost=tells_cost, missing_key=missing)
+
+    def _resolve(self, name: str, place: ModelPlace) -> Resolved | None:
+        """None for what is not reached over the network by us: scripts, and models that wiring adds."""
+        provider, separator, rest = name.partition(":")
+        if provider == "scripted" and (separator or name == "scripted"):
+            return None
+        if provider in self._config.openers and rest:
+            return None
+        return resolve(name, place, self._config, self.catalogue)
 
     def _scripted(self, path: str) -> ScriptedModel:
         if path not in self._scripts:
-            if not path:
-                if self._config.script is None:
-                    raise _bad_name(
-                        "scripted:", "scripted:PATH, since the blueprint has no script of its own"
-                    )
+            if path:
+                script = load_script(self._config.script_dir / path)
+            elif self._config.script is not None:
                 script = self._config.script
             else:
-                script = load_script(self._config.script_dir / path)
+                raise bad_name("scripted:", "scripted:PATH, since the blueprint has no script of its own")
             self._scripts[path] = ScriptedModel(script, name=f"scripted:{path}", clock=self._config.clock)
         return self._scripts[path]
+
+
+class OneModel:
+    """One model of a list, with what is known about it."""
+
+    def __init__(
+        self, model: RetryingModel, *, facts: ModelFacts, tells_cost: bool, missing_key: str
+    ) -> None:
+        self.model = model
+        self.facts = facts
+        self.missing_key = missing_key
+        self.priced = tells_cost or facts.price is not None
+        """Whether its calls have a known cost: by the catalogue, or since the service tells it."""
 
 
 class ModelList:
     """An ordered fallback list as one model. Where one fails for good, the next takes over."""
 
-    def __init__(self, models: Sequence[RetryingModel], *, owner: Providers | None = None) -> None:
+    def __init__(self, models: Sequence[OneModel], *, owner: Providers | None = None) -> None:
         self._models = tuple(models)
         self._owner = owner
 
     @property
-    def models(self) -> tuple[RetryingModel, ...]:
+    def models(self) -> tuple[OneModel, ...]:
         """The models, in order."""
         return self._models
 
     @property
     def name(self) -> str:
         """The name of the first model."""
-        return self._models[0].name
+        return self._models[0].model.name
 
     @property
     def names(self) -> tuple[str, ...]:
         """The names of all models, in order."""
-        return tuple(model.name for model in self._models)
+        return tuple(one.model.name for one in self._models)
 
     @property
     def context_window(self) -> int | None:
         """The smallest that is known: a request that fits here fits all."""
-        return min((one for model in self._models if (one := model.context_window) is not None), default=None)
+        known = (one.model.context_window for one in self._models)
+        return min((window for window in known if window is not None), default=None)
+
+    @property
+    def unpriced(self) -> tuple[str, ...]:
+        """The names of those whose calls have no known cost: what a money cap has to refuse unless told."""
+        return tuple(one.model.name for one in self._models if not one.priced)
+
+    def estimate_usd(self, input_tokens: int, output_tokens: int) -> float | None:
+        """Return the most that a call of this size costs with any model of the list; None where not known."""
+        usage = Usage(input_tokens=input_tokens, output_tokens=output_tokens)
+        costs = [cost_of(usage, one.facts) for one in self._models]
+        return max((cost for cost in costs if cost is not None), default=None)
 
     async def reply(self, request: ModelRequest, emit: Emit) -> AssistantMessage:
         """Return the reply of the first model that gives one; each change is visible as a `ModelSwitched`.
@@ -134,19 +202,20 @@ class ModelList:
             ModelCallFailed: kind `context_length` alone: the caller can make the request shorter.
             ProviderError: every model failed.
         """
-        failures: list[ModelCallFailed] = []
-        for model, successor in zip(self._models, [*self._models[1:], None], strict=True):
+        failures: list[tuple[str, ModelCallFailed]] = []
+        for one, successor in zip(self._models, [*self._models[1:], None], strict=True):
             try:
                 if successor is None:
-                    return await model.reply(request, emit)
-                return await model.reply_or_yield(request, emit)
+                    return await one.model.reply(request, emit)
+                return await one.model.reply_or_yield(request, emit)
             except ModelCallFailed as failure:
                 if failure.details.kind == "context_length":
                     raise
-                failures.append(failure)
-                if successor is None or not _may_go_on(failure):
-                    raise _for_good(self._models, failures) from failure
-                emit(ModelSwitched(model=model.name, next_model=successor.name, reason=failure.message))
+                failures.append((one.model.name, failure))
+                if successor is None or not (failure.details.next_model or failure.details.retryable):
+                    raise _for_good(failures) from failure
+                reason = failure.message
+                emit(ModelSwitched(model=one.model.name, next_model=successor.model.name, reason=reason))
         raise AssertionError("a model list has at least one model")
 
     async def aclose(self) -> None:
@@ -155,26 +224,38 @@ class ModelList:
             await self._owner.aclose()
 
 
-def _may_go_on(failure: ModelCallFailed) -> bool:
-    return failure.details.next_model or failure.details.retryable
+class _Keyless:
+    """A model whose key is missing: fails as if the service had refused it, without a request."""
+
+    def __init__(self, model: LanguageModel, missing: str) -> None:
+        self._model = model
+        self._missing = missing
+
+    @property
+    def name(self) -> str:
+        return self._model.name
+
+    @property
+    def context_window(self) -> int | None:
+        return self._model.context_window
+
+    async def reply(self, request: ModelRequest, emit: Emit) -> AssistantMessage:
+        del request, emit
+        raise plain_failure("auth", self._missing, code="no_key")
+
+    async def aclose(self) -> None:
+        await self._model.aclose()
 
 
-def _for_good(models: Sequence[RetryingModel], failures: Sequence[ModelCallFailed]) -> ProviderError:
-    tried = [f"{model.name}: {failure.message}" for model, failure in zip(models, failures, strict=False)]
-    last = failures[-1].details
-    hint = ""
+def _for_good(failures: Sequence[tuple[str, ModelCallFailed]]) -> ProviderError:
+    told = []
+    for name, failure in failures:
+        request_id = failure.details.request_id
+        told.append(f"{name}: {failure.message}" + (f" (request id {request_id})" if request_id else ""))
+    last = failures[-1][1].details
+    hint = "`agentctl resume last` goes on where the run stopped; `--model` takes another model"
     if last.kind == "auth":
-        hint = "set the key in the environment or with `agentctl auth set PROVIDER`, then `agentctl resume`"
-    elif last.retryable:
-        hint = "`agentctl resume` goes on where the run stopped"
-    return ProviderError("; ".join(tried), hint=hint)
-
-
-def _bad_name(name: str, expected: str, *, suggestion: str = "") -> InvalidInput:
-    problem = Problem(
-        position=Position(file="model"),
-        key=name,
-        message=f"the model name {name!r} is not valid: expected {expected}",
-        suggestion=suggestion,
-    )
-    return InvalidInput((problem,), hint="models are named provider:model; `agentctl models list` shows them")
+        hint = (
+            "set the key in the environment or with `agentctl auth set PROVIDER`, then `agentctl resume last`"
+        )
+    return ProviderError("; ".join(told), hint=hint)

@@ -44,6 +44,8 @@ class TextPart:
     """Text, as written."""
 
     text: str
+    opaque: JsonObject = field(default_factory=dict)
+    """What a service wants back with this text (an item id, a phase, a thought signature), as it came."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

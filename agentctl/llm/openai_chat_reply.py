@@ -1,0 +1,301 @@
+"""OpenAI Chat Completions: the reply, streamed or whole, in any of the dialects."""
+
+import json
+from hashlib import sha256
+
+from agentctl.llm.assemble import (
+    CallInProgress,
+    PartList,
+    member,
+    members,
+    message_of,
+    text_member,
+    whole_number,
+)
+from agentctl.llm.failures import plain_failure
+from agentctl.llm.wire import ReplyContext
+from agentctl.protocol.messages import AssistantMessage, StopReason, Usage
+from agentctl.protocol.values import JsonObject, JsonValue
+
+_STOPS: dict[str, StopReason] = {
+    "stop": "end",
+    "end_turn": "end",
+    "eos": "end",
+    "tool_calls": "tool_calls",
+    "function_call": "tool_calls",
+    "length": "length",
+    "max_tokens": "length",
+    "max_output_tokens": "length",
+    "model_length": "length",
+    "content_filter": "filtered",
+    "stop_sequence": "stop_sequence",
+    "refusal": "refusal",
+}
+_FAILED = {"error": "server", "insufficient_system_resource": "overloaded"}
+
+
+class ChatAssembler:
+    """Builds one message from chunks of `chat.completion.chunk`, or from one `chat.completion`.
+
+    The first choice alone is read. The terminator is `[DONE]`, or a finish reason.
+    """
+
+    def __init__(self, context: ReplyContext) -> None:
+        self._context = context
+        self._parts = PartList(context.emit)
+        self._details: list[JsonValue] = []
+        self._by_index: dict[int, CallInProgress] = {}
+        self._current: CallInProgress | None = None
+        self._stop: StopReason | None = None
+        self._done = False
+        self._seen = False
+        self._response_id = ""
+        self._usage = Usage()
+        self._cumulative = 0
+
+    def feed(self, event: JsonObject, name: str) -> None:
+        """Take one chunk."""
+        if name == "[DONE]":
+            self._done = True
+            return
+        if not self._response_id:
+            self._response_id = text_member(event, "id")
+        if event.get("usage") or event.get("x_groq") or event.get("cost"):
+            self._count(event)
+        choices = event.get("choices")
+        if not isinstance(choices, list):
+            return
+        self._seen = True
+        for choice in choices:
+            if isinstance(choice, dict) and choice.get("index") in {0, None}:
+                self._choice(choice)
+
+    def whole(self, body: JsonObject) -> None:
+        """Take one completion; the first choice speaks."""
+        self._response_id = text_member(body, "id")
+        self._count(body)
+        choices = members(body, "choices")
+        if not choices:
+            return
+        self._seen = True
+        self._delta(member(choices[0], "message"), whole=True)
+        self._finish_reason(choices[0].get("finish_reason"))
+        self._done = True
+
+    def done(self) -> bool:
+        """Return whether `[DONE]`, or a whole completion, was seen."""
+        return self._done
+
+    def empty(self) -> bool:
+        """Return whether no choice was seen."""
+        return not self._seen
+
+    def finish(self) -> AssistantMessage:
+        """Return the message."""
+        if self._details:
+            self._parts.opaque("reasoning", None)["reasoning_details"] = _joined(self._details)
+        default: StopReason = "end" if self._done else "incomplete"
+        return message_of(
+            self._parts.parts(self._make_id),
+            stop=self._stop or default,
+            usage=self._usage,
+            model=self._context.target.name,
+            response_id=self._response_id,
+        )
+
+    def _choice(self, choice: JsonObject) -> None:
+        delta = choice.get("delta")
+        if isinstance(delta, dict):
+            self._delta(delta, whole=False)
+            message = choice.get("message")
+            if isinstance(message, dict) and not delta.get("content"):
+                self._repeated(message)
+        elif isinstance(choice.get("message"), dict):
+            self._repeated(member(choice, "message"))
+        reason = choice.get("finish_reason")
+        if reason is not None:
+            self._finish_reason(reason)
+
+    def _repeated(self, message: JsonObject) -> None:
+        """Perplexity repeats the whole text so far beside each delta: what the deltas left out is in it."""
+        text = text_member(message, "content")
+        if len(text) > self._cumulative:
+            self._text(text[self._cumulative :])
+
+    def _delta(self, delta: JsonObject, *, whole: bool) -> None:
+        thought = delta.get("reasoning_content") or delta.get("reasoning")
+        if isinstance(thought, str):
+            self._parts.reasoning(thought)
+        details = delta.get("reasoning_details")
+        if isinstance(details, list):
+            self._details.extend(details)
+            if not thought:
+                self._unspoken(details)
+        content = delta.get("content")
+        if isinstance(content, str):
+            if content:
+                self._text(content)
+        elif isinstance(content, list):
+            self._blocks(content)
+        refusal = delta.get("refusal")
+        if isinstance(refusal, str) and refusal:
+            self._parts.refusal(refusal)
+        calls = delta.get("tool_calls")
+        if isinstance(calls, list):
+            for call in calls:
+                if isinstance(call, dict):
+                    self._call(call, whole=whole)
+
+    def _text(self, piece: str) -> None:
+        self._cumulative += len(piece)
+        self._parts.text(piece)
+
+    def _unspoken(self, details: list[JsonValue]) -> None:
+        """Reasoning that stands in the blocks alone."""
+        for block in details:
+            piece = text_member(block, "text") or text_member(block, "summary")
+            if piece:
+                self._parts.reasoning(piece)
+
+    def _blocks(self, content: list[JsonValue]) -> None:
+        """Content as a list: Mistral's thinking models, and services that copy the request's form."""
+        for block in content:
+            if text_member(block, "type") == "thinking":
+                for inner in members(block, "thinking"):
+                    self._parts.reasoning(text_member(inner, "text"))
+            elif text := text_member(block, "text"):
+                self._text(text)
+
+    def _call(self, piece: JsonObject, *, whole: bool) -> None:
+        call = self._call_of(piece, whole=whole)
+        function = member(piece, "function")
+        call.call_id = call.call_id or text_member(piece, "id")
+        call.tool = call.tool or text_member(function, "name")
+        arguments = function.get("arguments")
+        if isinstance(arguments, str):
+            call.pieces.append(arguments)
+        elif isinstance(arguments, dict):
+            # Some servers send the object itself.
+            call.pieces.append(json.dumps(arguments, ensure_ascii=False))
+        if piece.get("extra_content") is not None:
+            call.opaque["extra_content"] = piece["extra_content"]
+
+    def _call_of(self, piece: JsonObject, *, whole: bool) -> CallInProgress:
+        """Find the call that a fragment belongs to.
+
+        An id that is new begins a call, whatever its index says; a fragment without an id goes by its index,
+        and without a known index to the call before it.
+        """
+        index = piece.get("index")
+        call_id = text_member(piece, "id")
+        known = self._by_index.get(index) if isinstance(index, int) else None
+        if whole:
+            known = None
+        elif call_id:
+            known = next((one for one in self._parts.calls if one.call_id == call_id), None)
+        elif text_member(member(piece, "function"), "name"):
+            # A second name on one index is a second call of a service that sends no ids.
+            known = None if known is None or known.tool else known
+        else:
+            known = known or self._current
+        if known is None:
+            known = self._parts.call()
+        if isinstance(index, int):
+            self._by_index[index] = known
+        self._current = known
+        return known
+
+    def _finish_reason(self, reason: JsonValue) -> None:
+        if not isinstance(reason, str) or not reason:
+            return
+        failed = _FAILED.get(reason)
+        if failed is not None:
+            raise plain_failure(
+                "overloaded" if failed == "overloaded" else "server",
+                f"{self._context.target.provider}: the reply ended with {reason!r}",
+                code=reason,
+            )
+        stop = _STOPS.get(reason, "end")
+        # The first reason that cuts the reply stays: a later plain `stop` does not make it whole.
+        if self._stop not in {"length", "filtered"}:
+            self._stop = stop
+
+    def _count(self, body: JsonObject) -> None:
+        usage = member(body, "usage") or member(member(body, "x_groq"), "usage")
+        if usage:
+            self._usage = _usage(usage, body)
+        elif body.get("cost") is not None:
+            self._usage = _with_cost(self._usage, body)
+
+    def _make_id(self, number: int) -> str:
+        mark = sha256(self._response_id.encode()).hexdigest()[:8] if self._response_id else "0"
+        return f"call_{self._context.turn}_{mark}_{number}"
+
+
+def _usage(usage: JsonObject, body: JsonObject) -> Usage:
+    prompt = member(usage, "prompt_tokens_details")
+    reply = member(usage, "completion_tokens_details")
+    counted = Usage(
+        input_tokens=whole_number(usage.get("prompt_tokens")),
+        output_tokens=whole_number(usage.get("completion_tokens")),
+        cache_read_tokens=max(
+            whole_number(prompt.get("cached_tokens")),
+            whole_number(usage.get("prompt_cache_hit_tokens")),
+            whole_number(usage.get("cache_read_input_tokens")),
+        ),
+        cache_write_tokens=max(
+            whole_number(prompt.get("cache_write_tokens")),
+            whole_number(usage.get("cache_creation_input_tokens")),
+        ),
+        reasoning_tokens=whole_number(reply.get("reasoning_tokens") or usage.get("reasoning_tokens")),
+    )
+    return _with_cost(counted, {**body, "usage": usage})
+
+
+def _with_cost(usage: Usage, body: JsonObject) -> Usage:
+    """The money that OpenRouter, Perplexity and Venice tell goes before any price list."""
+    told = member(body, "usage").get("cost")
+    candidates = (
+        told,
+        member(member(body, "usage"), "cost").get("total_cost"),
+        member(body, "cost").get("usd"),
+    )
+    for value in candidates:
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return Usage(
+                input_tokens=usage.input_tokens,
+                output_tokens=usage.output_tokens,
+                cache_read_tokens=usage.cache_read_tokens,
+                cache_write_tokens=usage.cache_write_tokens,
+                reasoning_tokens=usage.reasoning_tokens,
+                cost_usd=float(value),
+            )
+    return usage
+
+
+def _joined(details: list[JsonValue]) -> list[JsonValue]:
+    """Streamed pieces of one block become one block: same type, same index."""
+    found: list[JsonValue] = []
+    for piece in details:
+        last = found[-1] if found else None
+        if isinstance(piece, dict) and isinstance(last, dict) and _same_block(last, piece):
+            found[-1] = _grown(last, piece)
+        else:
+            found.append(piece)
+    return found
+
+
+def _same_block(last: JsonObject, piece: JsonObject) -> bool:
+    same = last.get("type") == piece.get("type") and last.get("index") == piece.get("index")
+    return same and last.get("id") in {piece.get("id"), None}
+
+
+def _grown(last: JsonObject, piece: JsonObject) -> JsonObject:
+    grown = dict(last)
+    for name, value in piece.items():
+        before = grown.get(name)
+        if name in {"text", "summary", "data"} and isinstance(before, str) and isinstance(value, str):
+            grown[name] = before + value
+        elif value is not None:
+            grown[name] = value
+    return grown
