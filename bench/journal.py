@@ -1,6 +1,6 @@
 """What the journal costs: a commit alone, a thousand runs at once, opening 100,000 events.
 
-`python bench/journal.py [--folder DIR]` prints one JSON object; recorded results are in bench/results/journal.json.
+`python bench/journal.py [--folder DIR]` prints one JSON object; results are in bench/results/journal.json.
 Beside each commit rate stands what the disk itself does: the same bytes, written and flushed without SQLite.
 """
 
@@ -65,9 +65,7 @@ async def together(journal: SqliteJournal, runs: int, commits: int) -> dict[str,
 
     async def one(number: int) -> None:
         for step in range(commits):
-            await journal.append(
-                Commit(run_id=f"r-{number}", thread_id=f"t-{number}", events=(event(step),))
-            )
+            await journal.append(Commit(run_id=f"r-{number}", thread_id=f"t-{number}", events=(event(step),)))
 
     began, cpu = time.perf_counter(), time.process_time()
     async with anyio.create_task_group() as group:

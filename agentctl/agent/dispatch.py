@@ -78,7 +78,7 @@ async def judge(context: AgentContext, call: ToolCall) -> Judged:
     if decision.verdict is Verdict.DENY:
         return _denied(call, decision.reason, decision)
     try:
-        reservation = tools.reserve(call, prepared)
+        reservation = await tools.reserve(call, prepared, decision)
     except LimitReached as limit:
         return _denied(call, f"{limit.message} {limit.hint}".strip(), decision)
     if decision.verdict is Verdict.ASK:

@@ -10,7 +10,7 @@ from agentctl.agent.hooks import Hooks
 from agentctl.agent.results import ResultFold
 from agentctl.errors import LimitReached
 from agentctl.interaction.unattended import what_instead
-from agentctl.policy.budgets import Budgets, CallCost, Reservation, StepCost
+from agentctl.policy.budgets import Budgets, CallCost, Reservation, StepCost, may_write
 from agentctl.policy.cover import Lifts, after_answer, cover, used_grants
 from agentctl.policy.decide import decide
 from agentctl.policy.grants import GrantBook, propose
@@ -66,7 +66,7 @@ class ToolStateParts:
     interaction_timeout_s: float
     sandbox_auto_allow: bool
     price_known: Callable[[str], bool]
-    free_bytes: Callable[[Path], int | None]
+    free_bytes: Callable[[Path], Awaitable[int]]
     store_rule: Callable[[str], Awaitable[None]]
     """Writes one `[[remembered]]` rule into the user's config."""
 
@@ -249,22 +249,22 @@ class ToolState:
         """Return whether the stage keeps this waiting tool through an unattended run."""
         return self.stage is not None and tool in self.stage.required
 
-    def reserve(self, call: ToolCall, prepared: Prepared) -> Reservation:
+    async def reserve(self, call: ToolCall, prepared: Prepared, decision: Decision) -> Reservation:
         """Take room in the budgets for a call.
 
         Raises:
             LimitReached: a ceiling would be passed; nothing was taken.
         """
-        writes = [effect.path for effect in prepared.effects if isinstance(effect, WritePath)]
-        where = Path(writes[0]) if writes else self.place.workdir
-        may_write = bool(writes) or prepared.measures_workdir
+        paths = [effect.path for effect in prepared.effects if isinstance(effect, WritePath)]
+        where = Path(paths[0]) if paths else self.place.workdir
+        writes = may_write(decision) and (bool(paths) or prepared.measures_workdir)
         cost = CallCost(
             tool=call.tool,
             effects=prepared.effects,
-            writes=may_write,
+            writes=writes,
             bytes_written=prepared.declared_bytes,
             files_written=prepared.declared_files,
-            free_bytes=self.parts.free_bytes(where) if may_write else None,
+            free_bytes=await self.parts.free_bytes(where) if writes else None,
         )
         return _granted(self.budgets.reserve_call(cost))
 

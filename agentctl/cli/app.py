@@ -14,6 +14,8 @@ from agentctl import __version__
 from agentctl.errors import AgentctlError, ExitCode
 
 COMMANDS: dict[str, tuple[str, str]] = {
+    "run": ("agentctl.cli.run", "Run a blueprint."),
+    "resume": ("agentctl.cli.resume", "Go on with a run that stands still."),
     # name → (module that has `app`, one line for --help); a module is imported when its command is called
     "models": (
         "agentctl.cli.models",
@@ -47,7 +49,7 @@ app = typer.Typer(
     cls=_OnDemand,
     name="agentctl",
     no_args_is_help=True,
-    add_completion=True,
+    add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},

@@ -20,7 +20,8 @@ class LaunchFlags:
     ask: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
     on_ask: Literal["deny", "pause"] = "deny"
-    limits: dict[str, float] = field(default_factory=dict)
+    limits: tuple[str, ...] = ()
+    """`KEY=VALUE`, as given to `--limit`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

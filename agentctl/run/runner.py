@@ -9,7 +9,6 @@ from agentctl.agent.tool_state import ToolState
 from agentctl.blueprint.model import Blueprint, StageTable
 from agentctl.clock import Clock
 from agentctl.errors import AgentctlError, ExitCode, LimitReached, ProviderError
-from agentctl.llm.base import LanguageModel
 from agentctl.protocol.events import (
     MessageAdded,
     RunEnded,
@@ -21,7 +20,7 @@ from agentctl.protocol.events import (
 from agentctl.protocol.messages import user_text
 from agentctl.run.checkpoints import pass_checkpoints
 from agentctl.run.recorder import RunRecorder
-from agentctl.run.stages import next_transition, plan_stage
+from agentctl.run.stages import StageModel, next_transition, plan_stage
 
 RunEnd = RunEnded | RunSuspended
 
@@ -33,7 +32,7 @@ class RunParts:
     blueprint: Blueprint
     recorder: RunRecorder
     tools: ToolState
-    model_of: Callable[[StageTable], LanguageModel]
+    model_of: Callable[[StageTable], StageModel]
     person: AskPerson
     inbox: Inbox
     clock: Clock
@@ -78,7 +77,7 @@ async def _enter(parts: RunParts, stage: StageTable) -> AgentContext:
     if not snapshot.stage_open:
         visit = snapshot.visits.get(stage.name, 0) + 1
         await recorder.commit(
-            StageEntered(stage=stage.name, index=stage.index, visit=visit, model=model.name)
+            StageEntered(stage=stage.name, index=stage.index, visit=visit, model=model.model.name)
         )
     plan = plan_stage(parts.blueprint, stage, snapshot, model)
     parts.tools.enter_stage(stage.index, {edge.target: edge.hint for edge in plan.edges}, stage.output)
@@ -112,7 +111,7 @@ async def _leave(parts: RunParts, stage: StageTable, end: StageEnd) -> StageTabl
             stage=following.name,
             index=following.index,
             visit=visit,
-            model=parts.model_of(following).name,
+            model=parts.model_of(following).model.name,
             carry=edge.carry,
         ),
         MessageAdded(message=user_text(f"The stage `{following.name}` begins.{note}", source="harness")),

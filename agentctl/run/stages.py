@@ -1,10 +1,20 @@
 """Which stage comes next: edges that are open, edges the harness takes, and what a stage's plan is."""
 
+from dataclasses import dataclass
+
 from agentctl.agent.context import Edge, StageEnd, StagePlan
 from agentctl.agent.snapshot import RunSnapshot
 from agentctl.blueprint.model import Blueprint, StageTable, TransitionTable
 from agentctl.llm.base import LanguageModel, ModelRequest
 from agentctl.tables.declared import ModelTable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageModel:
+    """A stage's model, and a request that carries the parameters set for it."""
+
+    model: LanguageModel
+    request: ModelRequest
 
 
 def open_edges(blueprint: Blueprint, stage: StageTable, snapshot: RunSnapshot) -> tuple[Edge, ...]:
@@ -41,7 +51,7 @@ def _may_enter(stage: StageTable, snapshot: RunSnapshot) -> bool:
 
 
 def plan_stage(
-    blueprint: Blueprint, stage: StageTable, snapshot: RunSnapshot, model: LanguageModel
+    blueprint: Blueprint, stage: StageTable, snapshot: RunSnapshot, model: StageModel
 ) -> StagePlan:
     """Return the plan of a stage as it stands now: prompt filled in, open edges, request parameters."""
     prompt = "\n\n".join(text for text in (blueprint.agent.prompt, stage.prompt) if text)
@@ -50,12 +60,12 @@ def plan_stage(
         name=stage.name,
         index=stage.index,
         prompt=fill_inputs(prompt, inputs),
-        model=model,
+        model=model.model,
         edges=open_edges(blueprint, stage, snapshot),
         max_steps=stage.max_steps,
         tool_concurrency=stage.tool_concurrency or blueprint.agent.tool_concurrency,
         output_schema=stage.output,
-        request=request_parameters(stage.model or blueprint.model),
+        request=model.request,
         accepts_messages=stage.accepts_messages,
     )
 

@@ -75,7 +75,11 @@ Pointer: TypeAlias = Annotated[
     str, Text(pattern=r"(/([^~/]|~[01])*)*", what='a JSON Pointer such as "/plan/items" (RFC 6901)')
 ]
 ModelName: TypeAlias = Annotated[
-    str, Text(pattern=r"[a-z][a-z0-9_-]*:\S+", what='"provider:model", such as "anthropic:claude-sonnet-4-5"')
+    str,
+    Text(
+        pattern=r"[a-z][a-z0-9_-]*:\S+|scripted:?",
+        what='"provider:model", such as "anthropic:claude-sonnet-4-5"',
+    ),
 ]
 CodeName: TypeAlias = Annotated[
     str, Text(pattern=r"[^\s:]+:[A-Za-z_]\w*", what='"module:function" or "file.py:function"')

@@ -1,0 +1,140 @@
+"""`agentctl resume`: go on with a run that stands still, whatever stopped it."""
+
+from pathlib import Path
+from typing import Annotated
+
+import anyio
+import typer
+
+from agentctl import __version__
+from agentctl.agent.snapshot import RunSnapshot
+from agentctl.blueprint.load import load_blueprint, parse_blueprint
+from agentctl.blueprint.model import Blueprint
+from agentctl.cli.house import House, open_house
+from agentctl.cli.launch import checked_workdir, overrides
+from agentctl.cli.options import (
+    Allow,
+    Ask,
+    Deny,
+    Json,
+    Jsonl,
+    Limit,
+    Model,
+    OnAsk,
+    Output,
+    Quiet,
+    Yolo,
+    launch_flags,
+    output_of,
+)
+from agentctl.cli.show import show_run
+from agentctl.cli.wiring import RunSeed, build_run, open_model
+from agentctl.errors import UsageError
+from agentctl.journal.sqlite import open_journal
+from agentctl.locations import data_dir
+from agentctl.protocol.events import LaunchFlags, RunResumed, RunStarted
+from agentctl.protocol.messages import AssistantMessage
+from agentctl.run.resume import read_snapshot
+from agentctl.settings.load import load_settings
+
+app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
+
+
+@app.command()
+def resume(  # noqa: PLR0913 - one parameter an option of the command line
+    run: Annotated[str, typer.Argument(help="A run's id, a unique beginning of it, or `last`.")] = "last",
+    *,
+    blueprint: Annotated[
+        str, typer.Option(metavar="current", help="`current` adopts the blueprint file as it is now.")
+    ] = "",
+    model: Model = "",
+    yolo: Yolo = False,
+    allow: Allow = None,
+    ask: Ask = None,
+    deny: Deny = None,
+    on_ask: OnAsk = "deny",
+    limit: Limit = None,
+    json: Json = False,
+    jsonl: Jsonl = False,
+    quiet: Quiet = False,
+) -> int:
+    """Go on with a run: paused, killed, waiting, limited or stopped.
+
+    Recorded --deny and --ask still hold; --allow and --yolo hold only if said again.
+    """
+    if blueprint not in {"", "current"}:
+        raise UsageError(f"--blueprint is `current`, not {blueprint!r}.")
+    said = launch_flags(yolo=yolo, allow=allow, ask=ask, deny=deny, on_ask=on_ask, limit=limit)
+    output = output_of(json=json, jsonl=jsonl, quiet=quiet)
+    return anyio.run(_find_and_resume, run, said, model, output, blueprint == "current")
+
+
+async def _find_and_resume(run: str, said: LaunchFlags, model: str, output: Output, current: bool) -> int:  # noqa: FBT001
+    journal = await open_journal(data_dir() / "journal.sqlite")
+    try:
+        info = await journal.find_run(run)
+        snapshot = await read_snapshot(journal, info.run_id)
+    finally:
+        await journal.aclose()
+    started = snapshot.started
+    if started is None:
+        raise UsageError(f"The run {info.run_id} has no beginning in the journal.", hint="agentctl runs list")
+    if snapshot.ended is not None:
+        raise UsageError(
+            f"The run {info.run_id} has ended ({snapshot.ended.outcome}).",
+            hint=f"agentctl run … --thread {info.thread_id}  continues its conversation",
+        )
+    blueprint = _blueprint(started, current=current)
+    settings = load_settings(overrides(said.limits, model))
+    async with open_house(settings, blueprint) as house:
+        return await _resume(house, blueprint, snapshot, _flags(snapshot.launch, said), output)
+
+
+async def _resume(
+    house: House, blueprint: Blueprint, snapshot: RunSnapshot, launch: LaunchFlags, output: Output
+) -> int:
+    started = snapshot.started
+    assert started is not None, "the caller looked"  # noqa: S101
+    workdir = checked_workdir(Path(started.workdir))
+    for stage in blueprint.in_order:
+        open_model(house, blueprint, stage)
+    house.providers.already_answered(
+        message.response_id for message in snapshot.messages if isinstance(message, AssistantMessage)
+    )
+    lease = await house.journal.acquire(started.thread_id)
+    seed = RunSeed(
+        run_id=started.run_id,
+        thread_id=started.thread_id,
+        workdir=workdir,
+        launch=launch,
+        parent_run=started.parent_run,
+    )
+    try:
+        async with show_run(house, output) as view:
+            parts = build_run(house, blueprint, seed, snapshot)
+            await parts.recorder.commit(
+                RunResumed(launch=launch, version=__version__, blueprint_sha256=blueprint.source.sha256)
+            )
+            return await view.drive(parts)
+    finally:
+        await lease.release()
+
+
+def _blueprint(started: RunStarted, *, current: bool) -> Blueprint:
+    """Return the journaled blueprint, or with `current` the file as it is now."""
+    path = Path(started.blueprint_path)
+    if current:
+        return load_blueprint(path, found_by=started.found_by)
+    return parse_blueprint(started.blueprint_source.encode(), path=path, found_by=started.found_by)
+
+
+def _flags(recorded: LaunchFlags, said: LaunchFlags) -> LaunchFlags:
+    """Recorded denies and asks stay, what is said now comes on top; allows and --yolo must be said again."""
+    return LaunchFlags(
+        yolo=said.yolo,
+        allow=said.allow,
+        ask=(*recorded.ask, *said.ask),
+        deny=(*recorded.deny, *said.deny),
+        on_ask=said.on_ask,
+        limits=said.limits,
+    )

@@ -1,0 +1,74 @@
+"""`agentctl run`: start a blueprint."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from agentctl.cli.launch import LaunchOptions, start
+from agentctl.cli.options import (
+    Allow,
+    Ask,
+    Deny,
+    Json,
+    Jsonl,
+    Limit,
+    Model,
+    OnAsk,
+    Quiet,
+    Yolo,
+    launch_flags,
+    output_of,
+    pairs,
+)
+
+app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
+
+
+@app.command()
+def run(  # noqa: PLR0913 - one parameter an option of the command line
+    blueprint: Annotated[str, typer.Argument(help="A blueprint's name, or the path of its TOML file.")],
+    task: Annotated[str, typer.Argument(help="What to do; - reads it from stdin.")] = "",
+    *,
+    inputs: Annotated[
+        list[str] | None,
+        typer.Option("--input", "-i", metavar="NAME=VALUE|@FILE", help="A value for one of its [inputs]."),
+    ] = None,
+    context: Annotated[
+        list[str] | None,
+        typer.Option("--context", metavar="NAME=TEXT|@FILE", help="Text for hooks and views of the run."),
+    ] = None,
+    workdir: Annotated[Path, typer.Option("--workdir", help="The folder to work in.")] = Path(),
+    thread: Annotated[str, typer.Option("--thread", metavar="ID", help="Continue this conversation.")] = "",
+    model: Model = "",
+    yolo: Yolo = False,
+    allow: Allow = None,
+    ask: Ask = None,
+    deny: Deny = None,
+    on_ask: OnAsk = "deny",
+    limit: Limit = None,
+    trust: Annotated[
+        str, typer.Option("--trust", metavar="HASH", help="Trust the code this blueprint brings.")
+    ] = "",
+    json: Json = False,
+    jsonl: Jsonl = False,
+    quiet: Quiet = False,
+) -> int:
+    """Run a blueprint and print its answer.
+
+    Examples: agentctl run hello · agentctl run coder "fix the failing test" --allow 'shell(pytest *)'
+    """
+    options = LaunchOptions(
+        blueprint=blueprint,
+        task=sys.stdin.read() if task == "-" else task,
+        inputs=pairs(inputs, "-i"),
+        context=pairs(context, "--context"),
+        workdir=workdir,
+        thread=thread,
+        model=model,
+        flags=launch_flags(yolo=yolo, allow=allow, ask=ask, deny=deny, on_ask=on_ask, limit=limit),
+        trust=trust,
+        output=output_of(json=json, jsonl=jsonl, quiet=quiet),
+    )
+    return start(options)

@@ -1,0 +1,54 @@
+"""Shows a run and lets a person at the terminal answer; brackets a run from its first to its last word."""
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from agentctl.cli.drive import drive
+from agentctl.cli.house import House
+from agentctl.cli.options import Output
+from agentctl.run.runner import RunParts
+from agentctl.terminal.api import (
+    Device,
+    Streams,
+    Terminal,
+    choose_mode,
+    open_device,
+    open_terminal,
+    serve_prompts,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """A run's terminal, with the prompts on the device where there is one."""
+
+    house: House
+    terminal: Terminal
+    device: Device | None
+
+    async def drive(self, parts: RunParts) -> int:
+        """Run to the end, show how it ended, and return the exit code."""
+        device = self.device
+
+        async def prompts() -> None:
+            if device is not None:
+                await serve_prompts(self.house.hub, device, self.terminal)
+
+        return await drive(parts, self.terminal, (prompts,))
+
+
+@asynccontextmanager
+async def show_run(house: House, output: Output) -> AsyncIterator[View]:
+    """Give the view of a run; what happens in the house is shown in it."""
+    streams = Streams(environ=dict(os.environ))
+    mode = choose_mode(
+        json=output == "json", jsonl=output == "jsonl", quiet=output == "quiet", streams=streams
+    )
+    terminal = open_terminal(mode, streams=streams, clock=house.clock)
+    device = open_device()
+    house.watch = terminal.on_event
+    if device is not None:
+        house.someone_there = device.answers
+    yield View(house=house, terminal=terminal, device=device)

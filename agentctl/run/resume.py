@@ -1,0 +1,33 @@
+"""Reads a run back from its journal, so that it goes on where it stood still."""
+
+from agentctl.agent.snapshot import RunSnapshot
+from agentctl.journal.store import Journal
+from agentctl.protocol.events import MessageAdded
+from agentctl.protocol.messages import Message
+
+
+async def read_snapshot(journal: Journal, run_id: str, *, until: int | None = None) -> RunSnapshot:
+    """Return everything known of a run, the earlier runs of its thread included.
+
+    `until` stops after the commit of that number.
+    """
+    info = await journal.run(run_id)
+    thread = info.thread_id if info else ""
+    snapshot = RunSnapshot(messages=await thread_messages(journal, thread, before=run_id))
+    for record in await journal.read(run_id):
+        if until is not None and record.sequence > until:
+            break
+        for event in record.events:
+            snapshot.apply(event)
+    return snapshot
+
+
+async def thread_messages(journal: Journal, thread_id: str, *, before: str = "") -> list[Message]:
+    """Return the messages of a thread's runs, oldest first, up to the run `before`."""
+    messages: list[Message] = []
+    for info in await journal.runs(thread_id=thread_id):
+        if info.run_id == before:
+            break
+        for record in await journal.read(info.run_id):
+            messages += [event.message for event in record.events if isinstance(event, MessageAdded)]
+    return messages
