@@ -1,8 +1,15 @@
 """A command line to the effects it would have, or the reason why that cannot be told."""
 
+import re
 from dataclasses import dataclass
 
+from agentctl.policy.shell.commands import Findings
+from agentctl.policy.shell.grammar import Reader
+from agentctl.policy.shell.words import Refused
 from agentctl.protocol.effects import Effect, OpaqueCommand
+
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_MANY = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +29,23 @@ def analyse(line: str, *, cwd: str, home: str) -> LineAnalysis:
 
     Pure, bounded in time, and total: every string has an answer, in the worst case an opaque one.
     """
-    del cwd, home
-    reason = "the analysis does not know this form yet"
-    return LineAnalysis(effects=(OpaqueCommand(line=line, reason=reason),), opaque_reason=reason)
+    findings = Findings(cwd=cwd, home=home)
+    if _CONTROL.search(line):
+        findings.flag("a control character stands in it")
+    try:
+        Reader(line, findings).read_all()
+    except Refused as refused:
+        findings.flag(refused.reason)
+    except RecursionError:
+        findings.flag("it is nested too deep")
+    return _answer(line, findings)
+
+
+def _answer(line: str, findings: Findings) -> LineAnalysis:
+    effects = findings.effects
+    if len(effects) > _MANY:
+        effects = list(dict.fromkeys(effects))
+    if not findings.reasons:
+        return LineAnalysis(effects=tuple(effects))
+    reason = findings.reasons[0]
+    return LineAnalysis(effects=(*effects, OpaqueCommand(line=line, reason=reason)), opaque_reason=reason)

@@ -1,0 +1,303 @@
+"""The shell's own commands: those that evaluate text or change the shell are flagged."""
+
+import re
+from collections.abc import Callable
+
+from agentctl.policy.shell.calls import Call, Sink, text_of
+from agentctl.policy.shell.names import changes_the_shell, own_variable
+from agentctl.policy.shell.places import UNKNOWN
+from agentctl.policy.shell.words import AnyWord, Word
+
+Builtin = Callable[[Sink, Call], None]
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_HARMLESS_SETS = re.compile(r"[-+][euvxf]+o?|[-+]o|--")
+_HARMLESS_LONG = frozenset({"pipefail", "errexit", "nounset", "xtrace", "verbose", "noglob"})
+_UNARY_LIST = "-a -b -c -d -e -f -g -h -k -p -r -s -t -u -w -x -G -L -N -O -S -z -n -o"
+_UNARY = frozenset(_UNARY_LIST.split())
+_BINARY_LIST = "= == != < > -eq -ne -lt -le -gt -ge -nt -ot -ef"
+_BINARY = frozenset(_BINARY_LIST.split())
+
+
+def _change_directory(sink: Sink, call: Call) -> None:
+    places = sink.places
+    words = [word for word in call.words[1:] if word not in {"-L", "--", "-e", "-@"}]
+    if call.prefixed or len(words) > 1 or any(not isinstance(word, str) for word in words):
+        word = words[0] if len(words) == 1 and not call.prefixed else ""
+        if isinstance(word, Word) and word.path and not word.glob and not word.spread:
+            words = [word.path]
+        else:
+            _lost(sink, call)
+            return
+    target = text_of(words[0]) if words else sink.home
+    if target.startswith("-"):
+        _lost(sink, call)
+        return
+    if not target:
+        target = "."
+    to = places.target(target)
+    sink.emit(call, needs_rule=not all(place != UNKNOWN and places.inside(place) for place in to))
+    places.moved(to)
+
+
+def _lost(sink: Sink, call: Call) -> None:
+    sink.flag("the directory it changes to is known only to the shell")
+    sink.emit(call)
+    sink.places.moved((UNKNOWN,))
+
+
+def _leave(sink: Sink, call: Call) -> None:
+    sink.emit(call)
+    if len(call.words) == 1 or (len(call.words) == 2 and str(call.words[1]).isdecimal()):  # noqa: PLR2004
+        sink.places.gone()
+
+
+def _evaluates(reason: str) -> Builtin:
+    def builtin(sink: Sink, call: Call) -> None:
+        sink.flag(f"`{call.program}` {reason}")
+        sink.emit(call)
+
+    return builtin
+
+
+def _eval(sink: Sink, call: Call) -> None:
+    sink.flag("`eval` runs the text it is given")
+    sink.emit(call)
+    if all(isinstance(word, str) for word in call.words):
+        sink.script(" ".join(text_of(word) for word in call.words[1:]), call)
+
+
+def _trap(sink: Sink, call: Call) -> None:
+    sink.flag("`trap` runs the text it is given later")
+    sink.emit(call)
+    if len(call.words) > 2 and isinstance(call.words[1], str) and call.words[1] != "-":  # noqa: PLR2004
+        sink.script(call.words[1], call)
+
+
+def _alias(sink: Sink, call: Call) -> None:
+    sink.flag("`alias` changes what names mean")
+    sink.emit(call)
+    for word in call.words[1:]:
+        if isinstance(word, str) and "=" in word:
+            sink.script(word.partition("=")[2], call)
+
+
+def _passes_on(reason: str) -> Builtin:
+    """`exec x`, `builtin x`: flagged, and looked through for deny."""
+
+    def builtin(sink: Sink, call: Call) -> None:
+        sink.flag(f"`{call.program}` {reason}")
+        sink.emit(call)
+        words = call.words[1:]
+        while words and (text_of(words[0]).startswith("-")):
+            words = words[2:] if words[0] == "-a" else words[1:]
+        if words:
+            inner = call.inner(words, needs_rule=False)
+            inner.direct = call.program == "builtin"
+            sink.run(inner)
+
+    return builtin
+
+
+def _command(sink: Sink, call: Call) -> None:
+    """`command -v x` looks a name up; `command x` runs x, past functions."""
+    words = call.words[1:]
+    lookup = False
+    while words and isinstance(words[0], str) and re.fullmatch(r"-[pvV]+|--", words[0]):
+        lookup = lookup or "v" in words[0].lower()
+        words = words[1:]
+    if lookup or not words:
+        sink.emit(call)
+        return
+    if len(words) + 1 < len(call.words):
+        sink.emit(call)
+    else:
+        sink.emit(call, needs_rule=False)
+    inner = call.inner(words, needs_rule=True)
+    inner.direct = call.direct
+    sink.run(inner)
+
+
+def _declares(sink: Sink, call: Call) -> None:
+    """`export`, `declare` and their like: the shell's own names and attributes that evaluate are flagged."""
+    sink.emit(call)
+    for word in call.words[1:]:
+        text = word if isinstance(word, str) else word.lead
+        if text.startswith(("-", "+")):
+            if not re.fullmatch(r"-[pxrgfFa]+|--", text) or not isinstance(word, str):
+                sink.flag(f"`{call.program} {text_of(word)}` changes how variables are evaluated")
+            continue
+        name = text.partition("=")[0].removesuffix("+")
+        if not _NAME.fullmatch(name):
+            sink.flag(f"`{call.program}` is given a name that is evaluated")
+        elif changes_the_shell(name):
+            sink.flag(f"it sets `{name}`, which changes what later commands do")
+
+
+def _names(values: str) -> Builtin:
+    """A builtin that sets the variables it names; `values` are its options that take a value."""
+
+    def builtin(sink: Sink, call: Call) -> None:
+        sink.emit(call)
+        skip = False
+        for word in call.words[1:]:
+            if skip:
+                skip = False
+                continue
+            text = text_of(word)
+            if isinstance(word, str) and text.startswith("-") and len(text) > 1:
+                if set(text) & set("Ca") and values == "MAPFILE":
+                    sink.flag("`mapfile -C` runs the text it is given")
+                skip = text[-1] in values and len(text) == 2 and text[1] not in "rsex"  # noqa: PLR2004
+                if "a" in text[1:] and values != "MAPFILE":
+                    skip = False
+            elif not isinstance(word, str) or not _NAME.fullmatch(text) or changes_the_shell(text):
+                sink.flag(f"`{call.program}` is given a name that is evaluated or belongs to the shell")
+
+    return builtin
+
+
+def _printf(sink: Sink, call: Call) -> None:
+    sink.emit(call)
+    words = call.words[1:]
+    first = words[0] if words else ""
+    if isinstance(first, Word) and first.dashed and len(words) > 1:
+        sink.flag("`printf -v` evaluates the name it is given")
+    elif text_of(first).startswith("-v"):
+        name = text_of(words[1]) if first == "-v" and len(words) > 1 else text_of(first)[2:]
+        if not _NAME.fullmatch(name) or not own_variable(name):
+            sink.flag("`printf -v` evaluates the name it is given")
+
+
+def _set(sink: Sink, call: Call) -> None:
+    sink.emit(call)
+    named = False
+    for word in call.words[1:]:
+        if word in {"--", "-"}:
+            return
+        if named:
+            named = False
+            if word not in _HARMLESS_LONG:
+                sink.flag("`set` changes how the shell reads or evaluates")
+        elif isinstance(word, str) and not word.startswith(("-", "+")):
+            return
+        elif not isinstance(word, str) or not _HARMLESS_SETS.fullmatch(word):
+            sink.flag("`set` changes how the shell reads or evaluates")
+        else:
+            named = word.endswith("o")
+
+
+def _shopt(sink: Sink, call: Call) -> None:
+    sink.emit(call)
+    allowed = {"-s", "-u", "-q", "-p", "nullglob", "globstar", "dotglob", "failglob", "nocaseglob"}
+    if any(word not in allowed for word in call.words[1:]):
+        sink.flag("`shopt` changes how the shell reads or evaluates")
+
+
+def _test(sink: Sink, call: Call) -> None:
+    """`test` and `[` evaluate a name behind `-v`, so their shape has to be certain."""
+    sink.emit(call)
+    words = list(call.words[1:])
+    if call.program == "[":
+        if not words or words[-1] != "]":
+            return
+        words.pop()
+    if not _is_certain(words):
+        sink.flag(f"`{call.program}` may evaluate a name, as its operators are not certain")
+
+
+def _is_certain(words: list[AnyWord]) -> bool:
+    if words and words[0] == "!":
+        return _is_certain(words[1:])
+    for joint in ("-a", "-o"):
+        if len(words) > 3 and joint in words[1:-1]:  # noqa: PLR2004 - longer than a comparison
+            at = words.index(joint, 1)
+            return _is_certain(words[:at]) and _is_certain(words[at + 1 :])
+    if any(isinstance(word, Word) and word.spread and not word.numeric and not word.glob for word in words):
+        return False
+    match words:
+        case [] | [_]:
+            return True
+        case [str() as operator, _]:
+            return operator in _UNARY
+        case [_, str() as operator, _]:
+            return operator in _BINARY
+    return False
+
+
+def _unset(sink: Sink, call: Call) -> None:
+    sink.emit(call)
+    for word in call.words[1:]:
+        text = text_of(word)
+        if word in {"-v", "-f", "-n"}:
+            continue
+        if not isinstance(word, str) or not _NAME.fullmatch(text) or changes_the_shell(text):
+            sink.flag("`unset` is given a name that is evaluated or belongs to the shell")
+
+
+def _let(sink: Sink, call: Call) -> None:
+    sink.flag("`let` evaluates what a variable holds")
+    sink.emit(call)
+
+
+def _wait(sink: Sink, call: Call) -> None:
+    sink.emit(call)
+    if any(text_of(word).startswith("-p") for word in call.words[1:]):
+        sink.flag("`wait -p` evaluates the name it is given")
+
+
+def _jobs(sink: Sink, call: Call) -> None:
+    sink.emit(call)
+    if any(text_of(word).startswith("-x") for word in call.words[1:2]):
+        sink.flag("`jobs -x` runs the command it is given")
+        if len(call.words) > 2:  # noqa: PLR2004
+            sink.run(call.inner(call.words[2:], needs_rule=False))
+
+
+_CHANGES = _evaluates("changes what names mean")
+_KEEPS = _evaluates("changes what the shell keeps or runs later")
+_COMPLETES = _evaluates("may evaluate the text it is given")
+
+BUILTINS: dict[str, Builtin] = {
+    "cd": _change_directory,
+    "pushd": _lost,
+    "popd": _lost,
+    "exit": _leave,
+    "return": _leave,
+    "logout": _leave,
+    "eval": _eval,
+    "trap": _trap,
+    "alias": _alias,
+    "unalias": _CHANGES,
+    "hash": _CHANGES,
+    "enable": _CHANGES,
+    "source": _evaluates("runs the file it is given in this shell"),
+    ".": _evaluates("runs the file it is given in this shell"),
+    "exec": _passes_on("replaces the shell"),
+    "builtin": _passes_on("runs a command of the shell"),
+    "command": _command,
+    "let": _let,
+    "declare": _declares,
+    "typeset": _declares,
+    "local": _declares,
+    "export": _declares,
+    "readonly": _declares,
+    "read": _names("dinNptu"),
+    "mapfile": _names("MAPFILE"),
+    "readarray": _names("MAPFILE"),
+    "getopts": _evaluates("sets variables that the shell evaluates"),
+    "compgen": _COMPLETES,
+    "complete": _COMPLETES,
+    "compopt": _COMPLETES,
+    "history": _KEEPS,
+    "fc": _KEEPS,
+    "bind": _KEEPS,
+    "printf": _printf,
+    "set": _set,
+    "shopt": _shopt,
+    "unset": _unset,
+    "test": _test,
+    "[": _test,
+    "wait": _wait,
+    "jobs": _jobs,
+}

@@ -1,0 +1,186 @@
+"""One program to be run, and where its effects are collected."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+from agentctl.policy.shell.places import UNKNOWN, Places
+from agentctl.policy.shell.words import AnyWord, Word
+from agentctl.protocol.effects import Effect, ReachHost, ReadPath, RunProgram, WritePath
+
+_DEVICE_LIST = "null stdin stdout stderr zero full random urandom"
+_DEVICES = frozenset(f"/dev/{name}" for name in _DEVICE_LIST.split())
+
+
+class Call:
+    """A command on its way to becoming effects: its words, and what was looked through to find it."""
+
+    __slots__ = ("direct", "inside", "outer", "prefixed", "via", "words")
+
+    def __init__(self, words: list[AnyWord]) -> None:
+        self.words = words
+        """The program first; a `Word` is one whose value is not known."""
+        self.via: tuple[str, ...] = ()
+        self.outer: tuple[tuple[str, ...], ...] = ()
+        self.inside = False
+        """No allow rule is required for it."""
+        self.direct = True
+        """The shell itself finds it: a builtin of that name is what runs."""
+        self.prefixed = False
+        """Assignments stand in front of it."""
+
+    @property
+    def program(self) -> str:
+        """The program's name without its directory."""
+        return text_of(self.words[0]).rpartition("/")[2]
+
+    def argv(self) -> tuple[str, ...]:
+        """The words as text; those not known as written."""
+        return tuple([word if type(word) is str else text_of(word) for word in self.words])
+
+    def inner(self, words: list[AnyWord], *, needs_rule: bool) -> "Call":
+        """Return the call of `words`, the last words of this one, for which this one is a wrapper.
+
+        Args:
+            words: the inner program and its arguments.
+            needs_rule: an allow rule must reach the inner program; else one for the wrapper is enough.
+        """
+        call = Call(words)
+        call.via = (*self.via, self.program)
+        call.inside = self.inside or not needs_rule
+        call.direct = False
+        tail = call.argv()
+        own = self.argv()
+        if needs_rule and own[len(own) - len(tail) :] == tail:
+            call.outer = (*self.outer, own)
+        return call
+
+
+def text_of(word: AnyWord) -> str:
+    """The word's value, or how it is written."""
+    return word if isinstance(word, str) else word.text
+
+
+class Sink(ABC):
+    """Collects the effects of a line."""
+
+    def __init__(self, *, cwd: str, home: str) -> None:
+        self.effects: list[Effect] = []
+        self.reasons: list[str] = []
+        self.places = Places(cwd)
+        self.home = home
+
+    @abstractmethod
+    def run(self, call: Call) -> None:
+        """Collect what `call` does, looking through wrappers."""
+
+    @abstractmethod
+    def script(self, text: str, call: Call) -> None:
+        """Collect what a shell does that `call` gives `text` to; deny and ask rules reach it."""
+
+    def flag(self, reason: str) -> None:
+        """Note that the line is opaque because of `reason`."""
+        if reason not in self.reasons:
+            self.reasons.append(reason)
+
+    def known(self, name: str) -> str | None:
+        """Return the value of a variable where it is certain."""
+        if name == "HOME":
+            return self.home or None
+        if name == "PWD" and len(self.places.now) == 1 and self.places.now[0] != UNKNOWN:
+            return self.places.now[0]
+        return None
+
+    def emit(self, call: Call, *, needs_rule: bool = True) -> None:
+        """Add the run of `call` itself; without `needs_rule` for deny and ask rules only."""
+        words = call.words
+        argv = call.argv()
+        odd = [
+            (at, word) for at, word in enumerate(words) if type(word) is not str and isinstance(word, Word)
+        ]
+        now = self.places.now
+        run = RunProgram(
+            argv=argv,
+            via=call.via,
+            outer=call.outer,
+            seen_inside=call.inside or not needs_rule,
+            unknown=tuple([at for at, _ in odd]),
+            spread=tuple([at for at, word in odd if word.spread]),
+            dashed=tuple([at for at, word in odd if word.dashed]),
+            cwd=() if now == (self.places.start,) or UNKNOWN in now else now,
+        )
+        self.effects.append(run)
+        if "/" in argv[0]:
+            self._by_name(run)
+
+    def _by_name(self, run: RunProgram) -> None:
+        """A program named by its path: deny and ask rules for its bare name reach it too."""
+        name = run.argv[0].rpartition("/")[2]
+        if name:
+            bare = RunProgram(
+                argv=(name, *run.argv[1:]),
+                via=(*run.via, run.argv[0]),
+                seen_inside=True,
+                unknown=run.unknown,
+                spread=run.spread,
+                dashed=run.dashed,
+                cwd=run.cwd,
+            )
+            self.effects.append(bare)
+
+    def read(self, word: AnyWord) -> None:
+        """Add the read of the file or directory that `word` names; `-` is standard input."""
+        text, glob = word, False
+        if not isinstance(text, str):
+            text, glob = (text.path, text.glob or bool(text.path)) if text.path else (_directory(text), False)
+        if text and text != "-":
+            for path in self.absolute(text):
+                self.effects.append(ReadPath(path=path, glob=glob and _wild(path)))
+
+    def write(self, word: AnyWord) -> None:
+        """Add the write of what `word` names; a name that only the shell will know is flagged."""
+        text, glob = word, False
+        if not isinstance(text, str):
+            text, glob = text.path, True
+        paths = self.absolute(text) if text else []
+        if not text or (UNKNOWN in self.places.now and not text.startswith("/")):
+            if not isinstance(word, str) or text:
+                self.flag("the name of a file that it writes is known only to the shell")
+                self.effects.append(WritePath(path=text_of(word), unresolved=True))
+            return
+        for path in paths:
+            self.effects.append(WritePath(path=path, glob=glob and _wild(path)))
+
+    def absolute(self, text: str) -> list[str]:
+        """Return the absolute paths `text` may stand for; harmless devices and unknown places left out."""
+        if text.startswith("/"):
+            return [] if text in _DEVICES or text.startswith(("/dev/fd/", "/proc/self/fd/")) else [text]
+        while text.startswith("./"):
+            text = text[2:].lstrip("/")
+        bases = [base for base in self.places.directories() if base != UNKNOWN]
+        return [f"{base.rstrip('/')}/{text}" if text not in {"", "."} else base for base in bases]
+
+    def reach(self, host: str) -> None:
+        """Add a connection to `host`, which may carry a user and a port."""
+        name = host.rpartition("@")[2].lower()
+        name = name[1:].partition("]")[0] if name.startswith("[") else name.partition(":")[0]
+        if name:
+            self.effects.append(ReachHost(host=name))
+
+    def read_all(self, words: Sequence[AnyWord]) -> None:
+        """Add the reads of all `words`."""
+        for word in words:
+            self.read(word)
+
+    def write_all(self, words: Sequence[AnyWord]) -> None:
+        """Add the writes of all `words`."""
+        for word in words:
+            self.write(word)
+
+
+def _directory(word: Word) -> str:
+    """The directory part that is known of a name; empty where nothing is."""
+    return word.lead.rpartition("/")[0] + "/" if "/" in word.lead else ""
+
+
+def _wild(path: str) -> bool:
+    return any(char in path for char in "*?[")

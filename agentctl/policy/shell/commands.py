@@ -1,0 +1,170 @@
+"""Hears what a line runs and turns it into effects: programs, files, hosts, and what cannot be told."""
+
+from agentctl.policy.shell.builtins import BUILTINS
+from agentctl.policy.shell.calls import Call, Sink, text_of
+from agentctl.policy.shell.grammar import Reader
+from agentctl.policy.shell.names import changes_the_shell, inert_before_command, own_variable
+from agentctl.policy.shell.programs import PROGRAMS
+from agentctl.policy.shell.redirects import Redirect
+from agentctl.policy.shell.simple import Assignment
+from agentctl.policy.shell.words import AnyWord, Refused, Word
+from agentctl.policy.shell.wrappers import WRAPPERS
+from agentctl.protocol.effects import RunProgram
+
+_MAX_VIA = 12
+_SHELLS_LIST = "sh bash dash zsh ksh mksh ash rbash fish"
+SHELLS = frozenset(_SHELLS_LIST.split())
+
+
+class Findings(Sink):
+    """What a line does, as far as it has been read. Implements the reader's Listener."""
+
+    scripts = 0
+    """How deep the scripts given to shells are nested."""
+
+    def command(self, assignments: list[Assignment], words: list[AnyWord], redirects: list[Redirect]) -> None:
+        """See Listener."""
+        self.places.plain()
+        for redirect in redirects:
+            self.redirect(redirect)
+        if not words:
+            for assignment in assignments:
+                self._bare(assignment)
+            return
+        first = words[0]
+        if type(first) is not str and isinstance(first, Word):
+            if not first.literal:
+                self.flag("an expansion stands where a program's name is expected")
+                return
+            words[0] = first.text
+        call = Call(words)
+        if assignments:
+            self._prefix(assignments, call)
+        self.run(call)
+        if redirects and call.program in SHELLS:
+            self._fed(call, redirects)
+
+    def _prefix(self, assignments: list[Assignment], call: Call) -> None:
+        """Assignments in front: inert ones are looked through, others need a rule that names them."""
+        whole = Call([*[_as_word(assignment) for assignment in assignments], *call.words])
+        call.prefixed = True
+        if all(inert_before_command(one.name, _literal(one.value)) for one in assignments):
+            call.outer = (whole.argv(),)
+            return
+        self.emit(whole)
+        call.inside = True
+        call.via = tuple(text_of(word) for word in whole.words[: len(assignments)])
+
+    def _bare(self, assignment: Assignment) -> None:
+        """An assignment that stays: the line's own variables are free, the shell's state is not told."""
+        self.sets(assignment.name, as_written=text_of(_as_word(assignment)))
+
+    def sets(self, name: str, *, as_written: str = "") -> None:
+        """See Listener."""
+        if own_variable(name):
+            return
+        if changes_the_shell(name):
+            self.flag(f"it sets `{name}`, which changes what later commands do")
+        self.effects.append(RunProgram(argv=(as_written or f"{name}=",)))
+
+    def redirect(self, redirect: Redirect) -> None:
+        """See Listener."""
+        word = redirect.word
+        if word is None or redirect.substitution or redirect.operator == "<<<":
+            return
+        if isinstance(word, Word) and word.literal:
+            word = word.text
+        text = text_of(word)
+        if text.startswith(("/dev/tcp", "/dev/udp")):
+            self.flag("a redirection to `/dev/tcp` or `/dev/udp` opens a connection")
+            self.reach(text.split("/")[3] if text.count("/") > 2 else "")  # noqa: PLR2004 - /dev/tcp/HOST/PORT
+        elif not redirect.writes:
+            self.read(word)
+        elif isinstance(word, Word) and (word.spread or not word.path):
+            self.write(Word(text))
+        else:
+            self.write(word)
+
+    def run(self, call: Call) -> None:
+        """See Sink."""
+        first = call.words[0]
+        if not isinstance(first, str):
+            self.flag("an expansion stands where a program's name is expected")
+            return
+        if len(call.via) > _MAX_VIA:
+            self.flag("it is nested too deep")
+            return
+        name = first
+        if "/" in first:
+            name = call.program
+        elif call.direct and first in BUILTINS:
+            BUILTINS[first](self, call)
+            return
+        wrapper = WRAPPERS.get(name)
+        if wrapper is not None:
+            wrapper(self, call)
+            return
+        self.emit(call)
+        effects = PROGRAMS.get(name)
+        if effects is not None:
+            effects(self, call)
+
+    def script(self, text: str, call: Call) -> None:
+        """See Sink."""
+        inside = Findings(cwd=self.places.start, home=self.home)
+        inside.scripts = self.scripts + 1
+        if inside.scripts > _MAX_VIA:
+            self.flag("it is nested too deep")
+            return
+        inside.places.at(self.places.now)
+        try:
+            Reader(text, inside).read_all()
+        except Refused as refused:
+            inside.flag(refused.reason)
+        for reason in inside.reasons:
+            self.flag(f"what `{call.program}` is given cannot be told: {reason}")
+        via = (*call.via, call.program)
+        self.effects.extend(
+            _seen_inside(effect, via) if isinstance(effect, RunProgram) else effect
+            for effect in inside.effects
+        )
+
+    def _fed(self, call: Call, redirects: list[Redirect]) -> None:
+        """A shell that reads its commands from a here-string."""
+        for redirect in redirects:
+            if redirect.operator == "<<<" and redirect.word is not None:
+                value = _literal(redirect.word)
+                if value is None:
+                    self.flag(f"what `{call.program}` is given is known only to the shell")
+                else:
+                    self.script(value, call)
+            elif redirect.operator in {"<<", "<<-"}:
+                redirect.shell = call
+
+
+def _seen_inside(run: RunProgram, via: tuple[str, ...]) -> RunProgram:
+    return RunProgram(
+        argv=run.argv,
+        via=(*via, *run.via),
+        seen_inside=True,
+        unknown=run.unknown,
+        spread=run.spread,
+        dashed=run.dashed,
+        cwd=run.cwd,
+    )
+
+
+def _literal(word: AnyWord | None) -> str | None:
+    if isinstance(word, Word):
+        return word.text if word.literal else None
+    return word
+
+
+def _as_word(assignment: Assignment) -> AnyWord:
+    value = _literal(assignment.value)
+    if value is not None:
+        head = assignment.as_written.partition("=")[0]
+        return f"{head}={value}"
+    word = Word(assignment.as_written)
+    word.lead = assignment.name + "="
+    return word
