@@ -1,0 +1,136 @@
+"""An approval on the terminal: single keys, the safe one by default, and never more than was typed."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from agentctl.protocol.questions import ApprovalAnswer, ApprovalQuestion
+from agentctl.protocol.values import JsonObject
+from agentctl.terminal.desk import Desk
+from agentctl.terminal.editor import edit_text
+from agentctl.terminal.keys import Key
+from agentctl.terminal.pager import page
+from agentctl.terminal.sheet import Row, approval_rows, explain_rows
+from agentctl.terminal.visible import exact
+
+Choice = Literal["once", "stage", "run", "always", "no", "edit", "quit"]
+
+_REMEMBERING: dict[str, Choice] = {"s": "stage", "r": "run", "a": "always"}
+_WORDS: dict[str, str] = {
+    "y": "yes, once", "s": "this stage", "r": "this run", "a": "always", "n": "no", "t": "no, and tell why",
+    "e": "edit", "?": "explain", "v": "view", "q": "quit",
+}  # fmt: skip
+_MARKER = "[n] >"
+
+
+@dataclass(slots=True, kw_only=True)
+class ApprovalPrompt:
+    """One approval question, and others that the same rule would cover, in front of a person."""
+
+    desk: Desk
+    question: ApprovalQuestion
+    find_others: Callable[[], tuple[ApprovalQuestion, ...]] = tuple
+    """Returns those that wait too and that one remembered rule would cover; asked again while waiting."""
+    environ: Mapping[str, str] = field(default_factory=dict)
+    _others: tuple[ApprovalQuestion, ...] = ()
+    _rows: tuple[Row, ...] = ()
+
+    async def answers(self) -> dict[str, ApprovalAnswer]:
+        """Return answers by question id: one, or one for each that a remembered rule covers.
+
+        Cancelled when the question is answered elsewhere. Raises TerminalGone when the terminal hangs up.
+        """
+        self._show_all()
+        while True:
+            key = await self.desk.one_key(self._show_all, stale=lambda: self.find_others() != self._others)
+            answer = await self._answer(key)
+            if answer is not None:
+                self.desk.show(f"{_said(answer)}\r\n")
+                return self._spread(answer)
+
+    def _spread(self, answer: ApprovalAnswer) -> dict[str, ApprovalAnswer]:
+        answers = {self.question.question_id: answer}
+        if answer.choice in _REMEMBERING.values():
+            # The grant comes with the first; the others were shown, and run under it this once.
+            answers |= {other.question_id: ApprovalAnswer(choice="once") for other in self._others}
+        return answers
+
+    async def _answer(self, key: Key) -> ApprovalAnswer | None:
+        """Return what `key` answers, or None after doing what it asks for."""
+        letter = key.text.lower() if key.kind == "char" else ""
+        match letter or key.kind:
+            case "y":
+                return ApprovalAnswer(choice="once")
+            case "s" | "r" | "a" if self.question.would_remember:
+                return ApprovalAnswer(choice=_REMEMBERING[letter])
+            case "n" | "enter" | "escape":
+                return ApprovalAnswer(choice="no")
+            case "q":
+                return ApprovalAnswer(choice="quit")
+            case "t":
+                return await self._refuse()
+            case "e":
+                return await self._edit()
+            case "?" | "h":
+                self._explain()
+            case "v":
+                await page(self.desk, self._rows)
+                self._show_all()
+            case "paste":
+                self._say("several keys at once are not an answer: press one")
+            case _:
+                self._say("press one of the keys above")
+        return None
+
+    async def _refuse(self) -> ApprovalAnswer | None:
+        self.desk.show("\r\n")
+        reason = await self.desk.line("tell the model why: ")
+        if reason is None:
+            self._say("still to be answered")
+            return None
+        return ApprovalAnswer(choice="no", reason=reason.strip())
+
+    async def _edit(self) -> ApprovalAnswer | None:
+        self.desk.show("edit\r\n")
+        before = json.dumps(self.question.arguments, ensure_ascii=False, indent=2) + "\n"
+        edited = await edit_text(before, suffix=".json", device=self.desk.device, environ=self.environ)
+        arguments, problem = _read_arguments(edited.text, edited.problem)
+        if not problem and arguments == self.question.arguments:
+            problem = "nothing was changed"
+        if problem:
+            self._say(exact(problem))
+            return None
+        return ApprovalAnswer(choice="edit", arguments=arguments)
+
+    def _explain(self) -> None:
+        self.desk.present(tuple(explain_rows(self.question.decision)), self._keys(), _MARKER)
+
+    def _say(self, text: str) -> None:
+        self.desk.present((Row(style="plain", text=text),), self._keys(), _MARKER)
+
+    def _show_all(self) -> None:
+        self._others = self.find_others()
+        self._rows = tuple(approval_rows(self.question, others=self._others))
+        self.desk.present(self._rows, self._keys(), _MARKER)
+
+    def _keys(self) -> tuple[Row, ...]:
+        offered = "ysrantevq?" if self.question.would_remember else "yntevq?"
+        return (Row(style="keys", text=" · ".join(f"{key} {_WORDS[key]}" for key in offered)),)
+
+
+def _said(answer: ApprovalAnswer) -> str:
+    words = {"once": "yes, once", "stage": "yes, for this stage", "run": "yes, for this run"}
+    return words.get(answer.choice, answer.choice)
+
+
+def _read_arguments(text: str, problem: str) -> tuple[JsonObject, str]:
+    if problem:
+        return {}, problem
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        return {}, f"not JSON: {error}"
+    if not isinstance(value, dict):
+        return {}, "the arguments are a JSON object"
+    return value, ""
