@@ -37,6 +37,8 @@ class Desk:
     """A person at a terminal device."""
 
     device: Device
+    _size: tuple[int, int] = (0, 0)
+    """The terminal's size when the question was shown last."""
     _decoder: KeyDecoder = field(default_factory=KeyDecoder)
     _one: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(1))
 
@@ -46,7 +48,7 @@ class Desk:
 
     def present(self, rows: Sequence[Row], keys: Sequence[Row], marker: str) -> None:
         """Show a question and what can be pressed; no key that was typed before is an answer to it."""
-        columns, height = self.device.size()
+        columns, height = self._size = self.device.size()
         colour = self.device.colour
         shown, offered = (list(paint(part, columns=columns, colour=colour)) for part in (rows, keys))
         if len(shown) + len(offered) > height - _SPARE and self.device.moves:
@@ -72,14 +74,13 @@ class Desk:
         Raises:
             TerminalGone: nobody can type any more.
         """
-        size = self.device.size()
         while True:
             keys = await self._burst()
             if self.device.lost_modes() and self.device.answers():
                 self.device.enter()
-                size = (0, 0)
-            if not keys and (self.device.size() != size or stale()):
-                size = self.device.size()
+                self._size = (0, 0)
+            if not keys and (self.device.size() != self._size or stale()):
+                self._size = self.device.size()
                 redraw()
             keys = tuple(key for key in keys if key.kind != "other")
             if len(keys) == 1 and keys[0] == _STOP:

@@ -35,6 +35,7 @@ class Device:
         try:
             return os.tcgetpgrp(self._descriptor) == os.getpgrp()
         except OSError:
+            self.gone = True
             return False
 
     def size(self) -> tuple[int, int]:

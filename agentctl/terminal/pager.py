@@ -1,12 +1,14 @@
 """Long questions from the top: rows on the terminal's second screen, moved through with keys."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from agentctl.terminal.desk import Desk
 from agentctl.terminal.sheet import Row, paint
 
 _SECOND_SCREEN, _FIRST_SCREEN = "\x1b[?1049h", "\x1b[?1049l"
 _CLEAR = "\x1b[H\x1b[2J"
+_FAR = 10**9
 
 
 async def page(desk: Desk, rows: Sequence[Row]) -> None:
@@ -17,38 +19,54 @@ async def page(desk: Desk, rows: Sequence[Row]) -> None:
     """
     if not desk.device.moves:
         return
-    top = 0
+    shown = _Page(desk=desk, rows=rows)
     desk.show(_SECOND_SCREEN)
     try:
+        shown.draw()
         while True:
-            columns, height = desk.device.size()
-            painted = paint(rows, columns=columns, colour=desk.device.colour)
-            room = max(height - 1, 1)
-            top = max(0, min(top, len(painted) - room))
-            shown = painted[top : top + room]
-            where = f"rows {top + 1} to {top + len(shown)} of {len(painted)} · space, arrows · q back"
-            desk.show(_CLEAR + "\r\n".join((*shown, where[:columns])))
-            key = await desk.one_key(lambda: desk.show(_CLEAR))
+            key = await desk.one_key(shown.draw)
             if key.kind in ("escape", "enter") or key.text in ("q", "Q"):
                 return
-            top += _steps(key.text, room)
+            shown.move(key.text)
+            shown.draw()
     finally:
         desk.show(_FIRST_SCREEN)
 
 
-def _steps(name: str, room: int) -> int:
-    match name:
-        case " " | "pagedown" | "f":
-            return room
-        case "pageup" | "b":
-            return -room
-        case "down" | "j":
-            return 1
-        case "up" | "k":
-            return -1
-        case "home" | "g":
-            return -(10**9)
-        case "end" | "G":
-            return 10**9
-        case _:
-            return 0
+@dataclass(slots=True, kw_only=True)
+class _Page:
+    """What part of the rows is on the screen."""
+
+    desk: Desk
+    rows: Sequence[Row]
+    top: int = 0
+
+    def draw(self) -> None:
+        """Show a screenful; the size may be another one each time."""
+        columns, height = self.desk.device.size()
+        painted = paint(self.rows, columns=columns, colour=self.desk.device.colour)
+        room = max(height - 1, 1)
+        self.top = max(0, min(self.top, len(painted) - room))
+        shown = painted[self.top : self.top + room]
+        last = self.top + len(shown)
+        where = f"rows {self.top + 1} to {last} of {len(painted)} · space, arrows · q back"
+        self.desk.show(_CLEAR + "\r\n".join((*shown, where[: columns - 1])))
+
+    def move(self, name: str) -> None:
+        """Go where a key's name says."""
+        room = max(self.desk.device.size()[1] - 1, 1)
+        match name:
+            case " " | "pagedown" | "f":
+                self.top += room
+            case "pageup" | "b":
+                self.top -= room
+            case "down" | "j":
+                self.top += 1
+            case "up" | "k":
+                self.top -= 1
+            case "home" | "g":
+                self.top = 0
+            case "end" | "G":
+                self.top = _FAR
+            case _:
+                pass
