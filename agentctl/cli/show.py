@@ -47,7 +47,7 @@ async def show_run(house: House, output: Output) -> AsyncIterator[View]:
         json=output == "json", jsonl=output == "jsonl", quiet=output == "quiet", streams=streams
     )
     terminal = open_terminal(mode, streams=streams, clock=house.clock)
-    device = open_device()
+    device = open_device(streams.environ)
     house.watch = terminal.on_event
     if device is not None:
         house.someone_there = device.answers
