@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from agentctl.policy.grants import used_once
 from agentctl.protocol.decisions import Grant
 from agentctl.protocol.events import (
     AskRefused,
@@ -117,7 +118,9 @@ class RunSnapshot:
                 self.suspended = event
             case RunEnded():
                 self.ended = event
-            case GrantUsed() | HookActed() | Noted() | StateChanged():
+            case GrantUsed(key=key):
+                self.grants = list(used_once(self.grants, key))
+            case HookActed() | Noted() | StateChanged():
                 pass
 
     def open_calls(self) -> tuple[ToolCall, ...]:

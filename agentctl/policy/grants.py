@@ -3,11 +3,14 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
+from agentctl.policy.keys import key_for
 from agentctl.policy.layers import BoundRule, bind_rules
 from agentctl.policy.paths import Place
 from agentctl.policy.rules import Rule
-from agentctl.protocol.decisions import Decision, Grant, GrantScope, Judgement
+from agentctl.protocol.decisions import Decision, Grant, GrantScope, Judgement, Verdict
 from agentctl.protocol.effects import OpaqueCommand, WritePath
+
+_ANYWHERE = Place(workdir="/", home="/")  # proposed keys hold absolute paths only
 
 
 class GrantBook:
@@ -61,14 +64,8 @@ class GrantBook:
 
     def use(self, key: str) -> None:
         """Count one covered call against a grant with a number of uses; at none left it is gone."""
-        for name, (grant, rule) in list(self._grants.items()):
-            if grant.key != key or grant.uses is None:
-                continue
-            if grant.uses <= 1:
-                del self._grants[name]
-            else:
-                self._grants[name] = (replace(grant, uses=grant.uses - 1), rule)
-            return
+        left = {(grant.key, grant.scope): grant for grant in used_once(self.active, key)}
+        self._grants = {name: (left[name], rule) for name, (_, rule) in self._grants.items() if name in left}
 
     def covering(self, judgement: Judgement) -> str:
         """Return the key of a grant that covers what this judgement asks about, or empty.
@@ -104,15 +101,37 @@ def rule_covers(rule: BoundRule, judgement: Judgement) -> bool:
 
 
 def propose(decision: Decision) -> tuple[str, ...]:
-    """Return the keys that remembering this approval would store: one for each part that asks.
+    """Return the keys that remembering this approval would store: one for each part that asks, each once.
 
-    Empty when nothing may be remembered. Every key covers its own part, so the same call asks no second time.
+    Every key covers its own part, so the same call asks no second time, and parts that are allowed already
+    need none. Empty when a part may not be remembered: then nothing of the call is.
     """
-    del decision
-    return ()
+    keys: dict[str, None] = {}
+    for judgement in decision.judgements:
+        if judgement.verdict is not Verdict.ASK:
+            continue
+        key = key_for(judgement)
+        if not key or not rule_covers(bind_rules((key_rule(key),), _ANYWHERE)[0], judgement):
+            return ()
+        keys[key] = None
+    return tuple(keys)
+
+
+def used_once(grants: Iterable[Grant], key: str) -> tuple[Grant, ...]:
+    """Return the grants after one covered call: one use less of the first counted grant with this key."""
+    left: list[Grant] = []
+    counted = False
+    for grant in grants:
+        if counted or grant.key != key or grant.uses is None:
+            left.append(grant)
+            continue
+        counted = True
+        if grant.uses > 1:
+            left.append(replace(grant, uses=grant.uses - 1))
+    return tuple(left)
 
 
 def restore(book: GrantBook, grants: Iterable[Grant]) -> None:
-    """Give back what a journal says was given and not revoked."""
+    """Give back what a journal says holds; `enter_stage` then drops what belongs to another stage."""
     for grant in grants:
         book.give(grant)
