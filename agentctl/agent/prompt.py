@@ -20,6 +20,8 @@ def build_request(context: AgentContext) -> ModelRequest:
     snapshot = context.recorder.snapshot
     return replace(
         context.plan.request,
+        agent=context.agent,
+        stage=context.plan.name,
         system=system_prompt(context),
         messages=visible_messages(snapshot),
         tools=context.tools.offered_specs(),

@@ -43,6 +43,8 @@ class RunSnapshot:
     launch: LaunchFlags = field(default_factory=LaunchFlags)
     messages: list[Message] = field(default_factory=list)
     """The whole thread, earlier runs of it included."""
+    run_from: int = 0
+    """How many messages the thread had when this run began."""
     window_from: int = 0
     """Index of the first message the current stage's model is shown."""
     summary: str = ""

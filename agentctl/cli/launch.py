@@ -71,7 +71,7 @@ async def _start(
         launch=options.flags,
     )
     earlier = await thread_messages(house.journal, thread_id) if options.thread else []
-    snapshot = RunSnapshot(messages=earlier, window_from=0)
+    snapshot = RunSnapshot(messages=earlier, run_from=len(earlier))
 
     async def begin_and_show() -> int:
         async with show_run(house, options.output) as view:

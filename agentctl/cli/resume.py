@@ -99,7 +99,9 @@ async def _resume(
     for stage in blueprint.in_order:
         open_model(house, blueprint, stage)
     house.providers.already_answered(
-        message.response_id for message in snapshot.messages if isinstance(message, AssistantMessage)
+        message.response_id
+        for message in snapshot.messages[snapshot.run_from :]
+        if isinstance(message, AssistantMessage)
     )
     lease = await house.journal.acquire(started.thread_id)
     seed = RunSeed(

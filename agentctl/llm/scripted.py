@@ -69,7 +69,6 @@ class ScriptedModel:
         Raises:
             ModelCallFailed: the reply is an error, there is none left, or the request is not as expected.
         """
-        self.already_answered(_response_ids(request.messages))
         index = self._next_for(request)
         reply = self._script.replies[index]
         use = self._used[index]
@@ -243,10 +242,6 @@ def _stream(message: AssistantMessage, emit: Emit) -> None:
                 emit(ReasoningStreamed(text=text))
             case RefusalPart() | ToolCall():
                 pass
-
-
-def _response_ids(messages: Sequence[Message]) -> list[str]:
-    return [one.response_id for one in messages if isinstance(one, AssistantMessage)]
 
 
 def _newest(messages: Sequence[Message]) -> str:

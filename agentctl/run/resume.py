@@ -13,7 +13,8 @@ async def read_snapshot(journal: Journal, run_id: str, *, until: int | None = No
     """
     info = await journal.run(run_id)
     thread = info.thread_id if info else ""
-    snapshot = RunSnapshot(messages=await thread_messages(journal, thread, before=run_id))
+    earlier = await thread_messages(journal, thread, before=run_id)
+    snapshot = RunSnapshot(messages=earlier, run_from=len(earlier))
     for record in await journal.read(run_id):
         if until is not None and record.sequence > until:
             break

@@ -94,13 +94,14 @@ async def test_what_a_tool_said_can_be_captured_into_text_and_arguments() -> Non
     assert reply.tool_calls[0].arguments == {"text": "Hello"}
 
 
-async def test_a_resumed_run_goes_on_after_the_last_reply_of_its_thread() -> None:
+async def test_a_resumed_run_goes_on_after_the_last_reply_it_got() -> None:
     text = '[[replies]]\nerror = { status = 503 }\n[[replies]]\ntext = "one"\n[[replies]]\ntext = "two"'
     before = ScriptedModel(script(text))
     with pytest.raises(ModelCallFailed):
         await before.reply(request(), ignore)
     first = await before.reply(request(), ignore)
     after = ScriptedModel(script(text))
+    after.already_answered([first.response_id])
 
     second = await after.reply(request(user_text("go"), first, user_text("on")), ignore)
 
