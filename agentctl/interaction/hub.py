@@ -111,7 +111,6 @@ class Hub:
             watcher.on_asked(question)
 
         def stop() -> None:
-            if watcher in self._watchers:
-                self._watchers.remove(watcher)
+            self._watchers = [one for one in self._watchers if one is not watcher]
 
         return stop
