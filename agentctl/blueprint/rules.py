@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 
 from agentctl.blueprint.model import Blueprint, InteractionPointTable, StageTable
+from agentctl.blueprint.schemas import schema_findings
 from agentctl.blueprint.state_tables import MachineTable, StateEffectTable, StateKeyTable
 from agentctl.protocol.tool_names import canonical_tool
 from agentctl.tables.rules import choose, exactly_one, hook_findings, server_findings, unique
@@ -29,6 +30,7 @@ def findings_of(blueprint: Blueprint) -> tuple[Finding, ...]:
         *(found for index, machine in enumerate(blueprint.machines) for found in _machine(index, machine)),
         *_policy_tests(blueprint),
         *_script(blueprint),
+        *schema_findings(blueprint),
     )
 
 

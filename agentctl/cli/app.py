@@ -11,12 +11,17 @@ from typer import _click as click  # the click that typer carries; typer is pinn
 from typer.core import TyperGroup
 
 from agentctl import __version__
-from agentctl.errors import AgentctlError, ExitCode
+from agentctl.errors import AgentctlError, ExitCode, InvalidInput
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("agentctl.cli.run", "Run a blueprint."),
     "resume": ("agentctl.cli.resume", "Go on with a run that stands still."),
     # name → (module that has `app`, one line for --help); a module is imported when its command is called
+    "check": ("agentctl.cli.check", "Validate a blueprint, lint it, run its policy tests, print its graph."),
+    "new": ("agentctl.cli.new", "Write a blueprint that runs at once, offline."),
+    "blueprints": ("agentctl.cli.blueprints", "List and show the blueprints that can be named."),
+    "config": ("agentctl.cli.config", "Show and set the user's config, each value with its source."),
+    "schema": ("agentctl.cli.schema", "Print the JSON Schema of blueprints or of the user's config."),
     "models": (
         "agentctl.cli.models",
         "Install, list, verify and remove the models that run on this machine.",
@@ -89,8 +94,10 @@ def run_app(arguments: Sequence[str] | None = None) -> int:
 
 def report(error: AgentctlError) -> int:
     """Print `error` for a person on stderr and return its exit code."""
+    # Problems of a file begin with its name, line and column, so that editors and terminals can jump there.
+    name = "" if isinstance(error, InvalidInput) else "agentctl: "
     for line in error.message.splitlines():
-        sys.stderr.write(f"agentctl: {line}\n")
+        sys.stderr.write(f"{name}{line}\n")
     if error.hint:
         sys.stderr.write(f"  hint: {error.hint}\n")
     return int(error.exit_code)

@@ -1,13 +1,11 @@
 """Changes to the user's config.toml that keep its comments and layout.
 
-The only module that imports tomlkit: loading needs no more than `tomllib`, so import this one on demand.
+The only user of tomlkit, imported when something is changed: loading needs no more than `tomllib`, and
+tomlkit would cost every start 30 ms.
 """
 
 from collections.abc import Callable, MutableMapping, MutableSequence
 from datetime import UTC, datetime
-
-import tomlkit
-from tomlkit import TOMLDocument
 
 from agentctl.errors import UsageError
 from agentctl.policy.rules import parse_rule
@@ -29,6 +27,8 @@ def set_value(path: tuple[str, ...], text: str) -> str:
         UsageError: the key leads through something that is not a table, or the file can't be written.
         StateConflict: another process keeps the config locked.
     """
+    import tomlkit  # noqa: PLC0415 - see the top
+
     value = read_value(text)
     _change(lambda document: _set(document, path, value))
     return f"{dotted(path)} = {tomlkit.item(value).as_string()}"
@@ -38,7 +38,7 @@ def unset_value(path: tuple[str, ...]) -> bool:
     """Take the key out of the user's config; False where nobody had set it. Else like `set_value`."""
     found: list[str] = []
 
-    def remove(document: TOMLDocument) -> None:
+    def remove(document: MutableMapping[str, object]) -> None:
         table = _table_at(document, path[:-1])
         if table is not None and path[-1] in table:
             del table[path[-1]]
@@ -59,10 +59,12 @@ def remember(rule: str, *, tools: tuple[str, ...] = ()) -> bool:
         UsageError: the file can't be written.
         StateConflict: another process keeps the config locked.
     """
+    import tomlkit  # noqa: PLC0415 - see the top
+
     parse_rule(rule, names=names_for([rule.partition("(")[0].strip()], tools))
     added: list[str] = []
 
-    def add(document: TOMLDocument) -> None:
+    def add(document: MutableMapping[str, object]) -> None:
         entries = document.get("remembered")
         if not isinstance(entries, MutableSequence):
             entries = tomlkit.aot()
@@ -79,8 +81,10 @@ def remember(rule: str, *, tools: tuple[str, ...] = ()) -> bool:
     return bool(added)
 
 
-def _change(edit: Callable[[TOMLDocument], None]) -> None:
+def _change(edit: Callable[[MutableMapping[str, object]], None]) -> None:
     """Apply `edit` to the config as it is now, check the outcome, replace the file if it differs."""
+    import tomlkit  # noqa: PLC0415 - see the top
+
     file = config_file()
     with locked(file):
         before = ""
@@ -95,8 +99,10 @@ def _change(edit: Callable[[TOMLDocument], None]) -> None:
             replace_file(file, after)
 
 
-def _set(document: TOMLDocument, path: tuple[str, ...], value: TomlValue) -> None:
-    table: MutableMapping[str, object] = document
+def _set(document: MutableMapping[str, object], path: tuple[str, ...], value: TomlValue) -> None:
+    import tomlkit  # noqa: PLC0415 - see the top
+
+    table = document
     for depth, part in enumerate(path[:-1], 1):
         below = table.get(part)
         if below is None:
@@ -109,7 +115,9 @@ def _set(document: TOMLDocument, path: tuple[str, ...], value: TomlValue) -> Non
     table[path[-1]] = value
 
 
-def _table_at(document: TOMLDocument, path: tuple[str, ...]) -> MutableMapping[str, object] | None:
+def _table_at(
+    document: MutableMapping[str, object], path: tuple[str, ...]
+) -> MutableMapping[str, object] | None:
     table: object = document
     for part in path:
         table = table.get(part) if isinstance(table, MutableMapping) else None

@@ -141,3 +141,25 @@ def read_value(text: str) -> TomlValue:
     except ValueError:
         return text
     return found["value"] if found.keys() == {"value"} else text
+
+
+def read_key(text: str) -> tuple[str, ...]:
+    """Return the parts of a dotted TOML key as a person types it: `limits.steps`, `agents."my agent".model`.
+
+    Raises:
+        UsageError: it is not a key.
+    """
+    try:
+        value: TomlValue = tomllib.loads(f"{text} = 0")
+    except ValueError:
+        value = None
+    path: list[str] = []
+    while isinstance(value, dict) and len(value) == 1:
+        [(part, value)] = value.items()
+        path.append(part)
+    if value != 0 or not path:
+        raise UsageError(
+            f"{text!r} is not a TOML key.",
+            hint="quote a part that is more than letters, digits, - and _: 'tool_permissions.\"github__*\"'",
+        )
+    return tuple(path)

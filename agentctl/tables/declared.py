@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Literal, TypeAlias
 
 from agentctl.protocol.values import JsonObject
+from agentctl.toml import shapes
 from agentctl.toml.shapes import (
     Bytes,
     Count,
@@ -216,5 +217,5 @@ class SafeCommandsTable:
     """Tools whose asks need no prompt."""
 
 
-Rules: TypeAlias = Table
+Rules: TypeAlias = Annotated[Table, shapes.Rules()]
 """A `[tool_permissions]` table as written; `policy.rules` reads it."""

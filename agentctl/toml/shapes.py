@@ -63,6 +63,11 @@ class JsonSchema:
     """A table that is a JSON Schema (draft 2020-12)."""
 
 
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """A table of permissions as `policy.rules` reads it: tool → verdict, or a table of patterns."""
+
+
 Bytes: TypeAlias = Annotated[int, Size(), Range(minimum=0)]
 Seconds: TypeAlias = Annotated[float, Duration(), Range(minimum=0)]
 Count: TypeAlias = Annotated[int, Range(minimum=0)]
