@@ -33,36 +33,53 @@ async def shrink(context: AgentContext) -> bool:
     before = _tokens(context)
     first_kept = _start_of_recent_steps(snapshot)
     old = snapshot.messages[snapshot.window_from : first_kept]
-    cut = tuple(
-        message.result.call_id
+    cut = [
+        message.result
         for message in old
         if isinstance(message, ToolMessage) and message.result.call_id not in snapshot.cut_results
-    )
+    ]
     if cut:
-        await _commit(context, "results_cut", before, cut=cut)
-        return True
-    if not old:
+        gone = sum(len(result.text) for result in cut) // 4
+        event = ContextCompacted(
+            how="results_cut",
+            kept_from=first_kept,
+            tokens_before=before,
+            tokens_after=max(0, before - gone),
+            cut_call_ids=tuple(result.call_id for result in cut),
+        )
+    elif old:
+        event = await _summary(context, before, first_kept)
+    else:
         return False
-    summary = await _summarise(context)
-    await _commit(context, "summary", before, kept_from=first_kept, summary=summary)
+    await context.recorder.commit(event)
     return True
+
+
+async def summarise_stage(context: AgentContext) -> ContextCompacted:
+    """Return the event that puts a summary in the place of everything so far, for the next stage."""
+    return await _summary(context, _tokens(context), len(context.recorder.snapshot.messages))
+
+
+async def _summary(context: AgentContext, before: int, kept_from: int) -> ContextCompacted:
+    summary = await _summarise(context)
+    kept = context.recorder.snapshot.messages[kept_from:]
+    after = (len(summary) + sum(len(repr(message)) for message in kept)) // 4
+    return ContextCompacted(
+        how="summary", kept_from=kept_from, tokens_before=before, tokens_after=after, summary=summary
+    )
 
 
 def _tokens(context: AgentContext) -> int:
     """The service's own count of the last request, plus an estimate of what came since; or all estimated."""
     snapshot = context.recorder.snapshot
     estimate = estimate_tokens(build_request(context))
-    since: list[int] = []
+    since = 0
     for message in reversed(snapshot.messages[snapshot.window_from :]):
         if isinstance(message, AssistantMessage):
             counted = message.usage.input_tokens + message.usage.output_tokens
-            return max(counted + sum(since), 0) if counted and not snapshot.cut_results else estimate
-        since.append(_message_tokens(message))
+            return counted + since if counted and not snapshot.cut_results else estimate
+        since += len(repr(message)) // 4
     return estimate
-
-
-def _message_tokens(message: object) -> int:
-    return len(repr(message)) // 4
 
 
 def _start_of_recent_steps(snapshot: RunSnapshot) -> int:
@@ -77,35 +94,12 @@ def _start_of_recent_steps(snapshot: RunSnapshot) -> int:
 
 
 async def _summarise(context: AgentContext) -> str:
-    snapshot = context.recorder.snapshot
-    request = build_request(context)
-    shown = visible_messages(snapshot)
-    asking = replace(
-        request, messages=(*shown, user_text(_SUMMARISE, source="harness")), tools=(), output_schema=None
-    )
+    shown = visible_messages(context.recorder.snapshot)
+    words = (*shown, user_text(_SUMMARISE, source="harness"))
+    asking = replace(build_request(context), messages=words, tools=(), output_schema=None)
     try:
         reply = await context.plan.model.reply(asking, lambda _event: None)
     except ModelCallFailed:
         return "(the older steps could not be summarised and are left out)"
     context.tools.settle_step(None, reply.usage)
     return reply.text
-
-
-async def _commit(
-    context: AgentContext,
-    how: str,
-    before: int,
-    *,
-    cut: tuple[str, ...] = (),
-    kept_from: int = 0,
-    summary: str = "",
-) -> None:
-    event = ContextCompacted(
-        how="summary" if how == "summary" else "results_cut",
-        kept_from=kept_from,
-        tokens_before=before,
-        tokens_after=0,
-        summary=summary,
-        cut_call_ids=cut,
-    )
-    await context.recorder.commit(event)

@@ -20,6 +20,7 @@ from agentctl.policy.paths import Place
 from agentctl.policy.rules import ToolNames, parse_permissions, parse_rules
 from agentctl.policy.safe_list import NO_SAFE_LIST
 from agentctl.protocol.events import LaunchFlags
+from agentctl.run.active_time import ActiveTime
 from agentctl.run.inbox import JournalInbox
 from agentctl.run.person import HubPerson
 from agentctl.run.recorder import RunRecorder
@@ -61,13 +62,15 @@ def build_run(house: House, blueprint: Blueprint, seed: RunSeed, snapshot: RunSn
         watchers=(house.watch,),
         snapshot=snapshot,
     )
-    person = HubPerson(hub=house.hub, yolo=seed.launch.yolo, someone_there=house.someone_there)
+    active = ActiveTime(house.clock)
+    person = HubPerson(hub=house.hub, yolo=seed.launch.yolo, active=active, someone_there=house.someone_there)
     return RunParts(
         blueprint=blueprint,
         recorder=recorder,
         tools=build_tools(house, blueprint, seed, snapshot, attended=person.attended()),
         model_of=lambda stage: open_model(house, blueprint, stage),
         person=person,
+        active=active,
         inbox=JournalInbox(journal=house.journal, run_id=seed.run_id),
         clock=house.clock,
     )

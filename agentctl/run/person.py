@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from agentctl.interaction.hub import Hub
 from agentctl.protocol.questions import Answer, Question
+from agentctl.run.active_time import ActiveTime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -13,12 +14,14 @@ class HubPerson:
 
     hub: Hub
     yolo: bool
+    active: ActiveTime
     someone_there: Callable[[], bool]
     """Looks at this moment: the terminal device opens and is ours in the foreground, or a client is there."""
 
     async def ask(self, question: Question) -> Answer:
         """Return the one answer, or what the deadline means. Safe to cancel."""
-        return await self.hub.ask(question)
+        with self.active.waiting():
+            return await self.hub.ask(question)
 
     def settle(self, question_id: str, answer: Answer) -> bool:
         """Answer a waiting question on behalf of a grant given meanwhile."""

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from agentctl.agent.compaction import summarise_stage
 from agentctl.agent.context import AgentContext, AskPerson, Inbox, StageEnd, Suspend
 from agentctl.agent.loop import run_stage
 from agentctl.agent.tool_state import ToolState
@@ -18,6 +19,7 @@ from agentctl.protocol.events import (
     StageLeft,
 )
 from agentctl.protocol.messages import user_text
+from agentctl.run.active_time import ActiveTime
 from agentctl.run.checkpoints import pass_checkpoints
 from agentctl.run.recorder import RunRecorder
 from agentctl.run.stages import StageModel, next_transition, plan_stage
@@ -34,6 +36,7 @@ class RunParts:
     tools: ToolState
     model_of: Callable[[StageTable], StageModel]
     person: AskPerson
+    active: ActiveTime
     inbox: Inbox
     clock: Clock
 
@@ -44,30 +47,43 @@ async def run_to_end(parts: RunParts) -> RunEnd:
     The journal begins with a RunStarted that the caller committed. Calling this again after a crash goes on.
     What is returned has been committed.
     """
-    recorder = parts.recorder
-    stage = parts.blueprint.stages.get(recorder.snapshot.stage) or parts.blueprint.entry
+    recorder, budgets = parts.recorder, parts.tools.budgets
+
+    def seconds_left() -> float | None:
+        budgets.set_active(parts.active.seconds())
+        return budgets.seconds_left()
+
     try:
-        while True:
-            context = await _enter(parts, stage)
-            ended = await run_stage(context)
-            if isinstance(ended, Suspend):
-                return await _suspend(recorder, ended.reason, ExitCode.WAITING)
-            passed = await pass_checkpoints(context, parts.blueprint, stage, ended)
-            match passed:
-                case Suspend():
-                    return await _suspend(recorder, passed.reason, ExitCode.WAITING)
-                case StageEnd():
-                    following = await _leave(parts, stage, passed)
-                    if isinstance(following, RunEnded):
-                        return following
-                    stage = following
-                case None:
-                    pass  # a person sent the stage back to work
+        with parts.active.limited(seconds_left):
+            return await _stages(parts)
     except LimitReached as limit:
         reason = f"{limit.message} {limit.hint}".strip()
         return await _suspend(recorder, reason, ExitCode.LIMIT, limit=limit.key)
     except ProviderError as error:
         return await _suspend(recorder, error.message, ExitCode.PROVIDER)
+    reason = f"The run's time is up: {parts.active.seconds():.0f} s (limits.wall_time)."
+    return await _suspend(recorder, reason, ExitCode.LIMIT, limit="limits.wall_time")
+
+
+async def _stages(parts: RunParts) -> RunEnd:
+    recorder = parts.recorder
+    stage = parts.blueprint.stages.get(recorder.snapshot.stage) or parts.blueprint.entry
+    while True:
+        context = await _enter(parts, stage)
+        ended = await run_stage(context)
+        if isinstance(ended, Suspend):
+            return await _suspend(recorder, ended.reason, ExitCode.WAITING)
+        passed = await pass_checkpoints(context, parts.blueprint, stage, ended)
+        match passed:
+            case Suspend():
+                return await _suspend(recorder, passed.reason, ExitCode.WAITING)
+            case StageEnd():
+                following = await _leave(context, parts, stage, passed)
+                if isinstance(following, RunEnded):
+                    return following
+                stage = following
+            case None:
+                pass  # a person sent the stage back to work
 
 
 async def _enter(parts: RunParts, stage: StageTable) -> AgentContext:
@@ -93,7 +109,9 @@ async def _enter(parts: RunParts, stage: StageTable) -> AgentContext:
     )
 
 
-async def _leave(parts: RunParts, stage: StageTable, end: StageEnd) -> StageTable | RunEnded:
+async def _leave(
+    context: AgentContext, parts: RunParts, stage: StageTable, end: StageEnd
+) -> StageTable | RunEnded:
     """Commit that the stage is over, and with it the entry of the next one or the end of the run."""
     recorder, snapshot = parts.recorder, parts.recorder.snapshot
     edge = next_transition(parts.blueprint, stage, snapshot, end)
@@ -103,6 +121,7 @@ async def _leave(parts: RunParts, stage: StageTable, end: StageEnd) -> StageTabl
         await recorder.commit(left, ended)
         return ended
     following = parts.blueprint.stages[edge.to]
+    summary = (await summarise_stage(context),) if edge.carry == "summary" else ()
     visit = snapshot.visits.get(following.name, 0) + 1
     note = f" {end.note}" if end.note else ""
     await recorder.commit(
@@ -114,6 +133,7 @@ async def _leave(parts: RunParts, stage: StageTable, end: StageEnd) -> StageTabl
             model=parts.model_of(following).model.name,
             carry=edge.carry,
         ),
+        *summary,
         MessageAdded(message=user_text(f"The stage `{following.name}` begins.{note}", source="harness")),
     )
     return following
