@@ -28,6 +28,11 @@ def data_dir() -> Path:
     return _place("data", user_data_path(_APP))
 
 
+def live_dir() -> Path:
+    """Return the folder where running runs open their doors to other terminals."""
+    return data_dir() / "live"
+
+
 def cache_dir() -> Path:
     """Return a folder whose content may be deleted at any time."""
     return _place("cache", user_cache_path(_APP))

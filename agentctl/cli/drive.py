@@ -2,43 +2,78 @@
 
 import os
 import signal
-from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Literal
 
 import anyio
 
 from agentctl.errors import AgentctlError, ExitCode
+from agentctl.interaction.hub import Hub
+from agentctl.interaction.socket import serve_control
 from agentctl.interaction.unattended import RefusedAsk
+from agentctl.locations import live_dir
 from agentctl.protocol.events import RunEnded, RunSuspended
+from agentctl.protocol.questions import Answer
 from agentctl.run.recorder import RunRecorder
 from agentctl.run.runner import RunEnd, RunParts, fail_run, run_to_end
-from agentctl.terminal.contract import Ending, Terminal
+from agentctl.terminal.api import Device, Ending, Terminal, serve_prompts
 
 
 @dataclass(slots=True)
 class Stop:
     """What a signal or another terminal asked for; the first one counts."""
 
+    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
     exit_code: int = 0
     reason: str = ""
+    over: bool = False
+    """The run ends and is not kept for `resume`."""
+    leave: Callable[[], None] = field(default=lambda: None)
+    """Gives the terminal back as it was found."""
+
+    def now(self, *, exit_code: int, reason: str, over: bool = False) -> None:
+        """Stop the whole tree of agents. Idempotent."""
+        if not self.exit_code:
+            self.exit_code, self.reason, self.over = exit_code, reason, over
+            self.scope.cancel()
 
 
-async def drive(
-    parts: RunParts, terminal: Terminal, companions: tuple[Callable[[], Coroutine[None, None, None]], ...]
-) -> int:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Door:
+    """What other terminals may do with this run."""
+
+    hub: Hub
+    stopping: Stop
+
+    def answer(self, question_id: str, answer: Answer) -> bool:
+        """Answer a question of any agent of the tree; False when it does not wait."""
+        return self.hub.answer(question_id, answer)
+
+    def stop(self, how: Literal["pause", "cancel"]) -> None:
+        """Pause the run, to be resumed, or end it."""
+        if how == "pause":
+            self.stopping.now(exit_code=int(ExitCode.WAITING), reason="paused from another terminal")
+        else:
+            reason = "cancelled from another terminal"
+            self.stopping.now(exit_code=int(ExitCode.FAILED), reason=reason, over=True)
+
+
+async def drive(parts: RunParts, terminal: Terminal, hub: Hub, device: Device | None) -> int:
     """Run to the end, show how it ended, and return the exit code.
 
-    `companions` (prompts, the control socket) run beside it and end with it. Ctrl-C once stops the step and
-    keeps the run; twice leaves at once. SIGTERM stops without another act.
+    The prompts on `device` and the door for other terminals are there beside it and end with it. Ctrl-C once
+    stops the step and keeps the run; twice leaves at once. SIGTERM stops without another act.
     """
-    stop = Stop()
+    stop = Stop(leave=device.leave if device is not None else lambda: None)
     ended: list[RunEnd] = []
     async with anyio.create_task_group() as group:
-        for companion in companions:
-            group.start_soon(companion)
-        scope = anyio.CancelScope()
-        await group.start(_watch_signals, scope, stop)
-        with scope:
+        if device is not None:
+            group.start_soon(serve_prompts, hub, device, terminal)
+        group.start_soon(_open_door, parts.recorder.run_id, Door(hub=hub, stopping=stop))
+        await group.start(_watch_signals, stop)
+        with stop.scope:
             ended.append(await _run(parts))
         group.cancel_scope.cancel()
     if not ended:
@@ -56,23 +91,31 @@ async def _run(parts: RunParts) -> RunEnd:
         return await fail_run(parts.recorder, error)
 
 
-async def _watch_signals(
-    scope: anyio.CancelScope, stop: Stop, *, task_status: anyio.abc.TaskStatus[None]
-) -> None:
+async def _open_door(run_id: str, door: Door) -> None:
+    with suppress(OSError):  # a run without a door is still a run: its questions wait in the journal
+        await serve_control(live_dir(), run_id, door)
+
+
+async def _watch_signals(stop: Stop, *, task_status: anyio.abc.TaskStatus[None]) -> None:
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         task_status.started()
         async for number in signals:
             if stop.exit_code:
                 # The second signal means now: what was committed is safe, and children die with us.
+                stop.leave()
                 os._exit(stop.exit_code)
             interrupted = number == signal.SIGINT
-            stop.exit_code = int(ExitCode.SIGINT if interrupted else ExitCode.SIGTERM)
-            stop.reason = "interrupted" if interrupted else "terminated"
-            scope.cancel()
+            stop.now(
+                exit_code=int(ExitCode.SIGINT if interrupted else ExitCode.SIGTERM),
+                reason="interrupted" if interrupted else "terminated",
+            )
 
 
-async def _keep(recorder: RunRecorder, stop: Stop) -> RunSuspended:
-    event = RunSuspended(reason=stop.reason or "stopped", exit_code=stop.exit_code or int(ExitCode.SIGINT))
+async def _keep(recorder: RunRecorder, stop: Stop) -> RunEnd:
+    reason, exit_code = stop.reason or "stopped", stop.exit_code or int(ExitCode.SIGINT)
+    event: RunEnd = RunSuspended(reason=reason, exit_code=exit_code)
+    if stop.over:
+        event = RunEnded(outcome="cancelled", exit_code=exit_code, reason=reason)
     await recorder.commit(event)
     return event
 

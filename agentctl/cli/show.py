@@ -16,7 +16,6 @@ from agentctl.terminal.api import (
     choose_mode,
     open_device,
     open_terminal,
-    serve_prompts,
 )
 
 
@@ -30,13 +29,7 @@ class View:
 
     async def drive(self, parts: RunParts) -> int:
         """Run to the end, show how it ended, and return the exit code."""
-        device = self.device
-
-        async def prompts() -> None:
-            if device is not None:
-                await serve_prompts(self.house.hub, device, self.terminal)
-
-        return await drive(parts, self.terminal, (prompts,))
+        return await drive(parts, self.terminal, self.house.hub, self.device)
 
 
 @asynccontextmanager
