@@ -31,6 +31,7 @@ _STOPS: dict[str, StopReason] = {
     "stop_sequence": "stop_sequence",
     "refusal": "refusal",
 }
+_CUT = frozenset({"length", "max_output_tokens", "max_tokens", "MAX_TOKENS"})
 _FAILED = {"error": "server", "insufficient_system_resource": "overloaded"}
 
 
@@ -79,7 +80,7 @@ class ChatAssembler:
             return
         self._seen = True
         self._delta(member(choices[0], "message"), whole=True)
-        self._finish_reason(choices[0].get("finish_reason"))
+        self._finish(choices[0])
         self._done = True
 
     def done(self) -> bool:
@@ -112,9 +113,7 @@ class ChatAssembler:
                 self._repeated(message)
         elif isinstance(choice.get("message"), dict):
             self._repeated(member(choice, "message"))
-        reason = choice.get("finish_reason")
-        if reason is not None:
-            self._finish_reason(reason)
+        self._finish(choice)
 
     def _repeated(self, message: JsonObject) -> None:
         """Perplexity repeats the whole text so far beside each delta: what the deltas left out is in it."""
@@ -205,9 +204,13 @@ class ChatAssembler:
         self._current = known
         return known
 
-    def _finish_reason(self, reason: JsonValue) -> None:
+    def _finish(self, choice: JsonObject) -> None:
+        reason = choice.get("finish_reason")
         if not isinstance(reason, str) or not reason:
             return
+        if choice.get("native_finish_reason") in _CUT:
+            # OpenRouter says `tool_calls` of a turn that the service behind it cut inside the arguments.
+            reason = "length"
         failed = _FAILED.get(reason)
         if failed is not None:
             raise plain_failure(
