@@ -16,6 +16,12 @@ from agentctl.errors import AgentctlError, ExitCode, InvalidInput
 COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("agentctl.cli.run", "Run a blueprint."),
     "resume": ("agentctl.cli.resume", "Go on with a run that stands still."),
+    "approvals": ("agentctl.cli.approvals", "List and answer what waits for a person."),
+    "runs": ("agentctl.cli.runs", "List, show and remove runs."),
+    "log": ("agentctl.cli.log", "Show what a run did."),
+    "msg": ("agentctl.cli.msg", "Say something to a run."),
+    "pause": ("agentctl.cli.control", "Stop a running run; resume goes on."),
+    "cancel": ("agentctl.cli.control", "End a run."),
     # name → (module that has `app`, one line for --help); a module is imported when its command is called
     "check": ("agentctl.cli.check", "Validate a blueprint, lint it, run its policy tests, print its graph."),
     "new": ("agentctl.cli.new", "Write a blueprint that runs at once, offline."),
@@ -40,6 +46,8 @@ class _OnDemand(TyperGroup):
             return super().get_command(ctx, cmd_name)
         module = import_module(COMMANDS[cmd_name][0])
         command = typer.main.get_command(module.app)
+        if isinstance(command, TyperGroup) and cmd_name in command.commands:
+            command = command.commands[cmd_name]  # a module may hold several commands of a kind
         command.name = cmd_name
         return command
 

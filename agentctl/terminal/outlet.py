@@ -70,10 +70,12 @@ class Pump(Generic[Item]):
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Keep `drain` from being called; items are kept. May nest, on one thread."""
+        """Drain what is there, then keep `drain` from being called; later items are kept. May nest."""
         self._holds += 1
         taken = self._holds == 1 and self._drawing.acquire(timeout=_HOLD_S)
         try:
+            if taken and self._items:
+                self._drain(self._batch())
             yield
         finally:
             self._holds -= 1
@@ -100,8 +102,11 @@ class Pump(Generic[Item]):
                 self._ending.wait(self._gather_s)
                 with self._drawing:
                     self._wake.clear()
-                    batch = [self._items.popleft() for _ in range(len(self._items))]
+                    batch = self._batch()
                     if batch or self._idle_s is not None:
                         self._drain(batch)
         except BaseException as failure:  # noqa: BLE001 - a thread has no caller; `close` raises it there
             self._failure = failure
+
+    def _batch(self) -> list[Item]:
+        return [self._items.popleft() for _ in range(len(self._items))]

@@ -1,0 +1,73 @@
+"""`agentctl pause` and `agentctl cancel`: stop a run and all its agents from another terminal."""
+
+import sys
+from typing import Annotated, Literal
+
+import anyio
+import typer
+
+from agentctl.cli.reading import find, opened_journal, root_of
+from agentctl.errors import ExitCode, UsageError
+from agentctl.interaction.socket import StopRun, send_request
+from agentctl.journal.store import Journal, RunInfo
+from agentctl.locations import live_dir
+from agentctl.protocol.commands import Commit
+from agentctl.protocol.events import RunEnded
+
+app = typer.Typer(
+    rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False, no_args_is_help=True
+)
+
+_Run = Annotated[str, typer.Argument(help="The run: its id, a unique beginning of it, or `last`.")]
+
+
+@app.command()
+def pause(run: _Run = "last") -> None:
+    """Stop a running run with all its agents so that `resume` goes on.
+
+    Example: agentctl pause last
+    """
+    sys.stderr.write(anyio.run(_stop, run, "pause") + "\n")
+
+
+@app.command()
+def cancel(run: _Run = "last") -> None:
+    """End a run with all its agents, whether it is running or stands still; it can't be resumed.
+
+    Example: agentctl cancel r-1m8
+    """
+    sys.stderr.write(anyio.run(_stop, run, "cancel") + "\n")
+
+
+async def _stop(name: str, how: Literal["pause", "cancel"]) -> str:
+    async with opened_journal() as journal:
+        info = await find(journal, name)
+        if info.status == "ended":
+            raise UsageError(f"The run {info.run_id} has ended ({info.outcome}).")
+        root = await root_of(journal, info)
+        if await send_request(live_dir(), root.run_id, StopRun(how=how)):
+            go_on = f"; go on with: agentctl resume {root.run_id}" if how == "pause" else ""
+            return f"{root.run_id} stops{go_on}"
+        if how == "pause":
+            raise UsageError(
+                f"No process is at work on {root.run_id} ({root.status}).",
+                hint=f"agentctl resume {root.run_id}",
+            )
+        await _end(journal, root)
+        return f"{root.run_id} is over"
+
+
+async def _end(journal: Journal, info: RunInfo) -> None:
+    """End a run that stands still.
+
+    Raises:
+        StateConflict: a process is at work on it.
+    """
+    lease = await journal.acquire(info.thread_id)
+    try:
+        event = RunEnded(
+            outcome="cancelled", exit_code=int(ExitCode.FAILED), reason="cancelled from another terminal"
+        )
+        await journal.append(Commit(run_id=info.run_id, thread_id=info.thread_id, events=(event,)))
+    finally:
+        await lease.release()
