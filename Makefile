@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.stamp
 
-.PHONY: setup run test test-all check fmt bench clean
+.PHONY: services setup run test test-all check fmt bench clean
 
 setup: $(STAMP)
 
@@ -14,10 +14,19 @@ $(STAMP): pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e . --group dev
 	touch $@
 
-test: setup
+# The Redis backend is tested against a real server. Where none can be installed those tests are skipped.
+services:
+	@command -v redis-server >/dev/null 2>&1 \
+	  || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1 \
+	       && { apt-get install -y -qq --no-install-recommends redis-server >/dev/null 2>&1 \
+	            || { apt-get update -qq && apt-get install -y -qq --no-install-recommends redis-server; } \
+	               >/dev/null 2>&1; }; } \
+	  || echo 'redis-server is not here: the tests of the Redis backend are skipped'
+
+test: setup services
 	$(BIN)/python -m pytest -q -m "not slow and not local_model"
 
-test-all: setup
+test-all: setup services
 	$(BIN)/python -m pytest -q -m "not local_model"
 
 check: setup
