@@ -22,7 +22,7 @@ from agentctl.tables.declared import (
     PolicyTestTable,
     ReadPathsTable,
     Rules,
-    SafeCommandsTable,
+    SafeRequestsTable,
     SandboxTable,
     SharedStateTable,
     WriteBudgetTable,
@@ -277,7 +277,7 @@ class Blueprint:
         Literal["allow", "deny", "inherit"],
     ] = field(default_factory=dict)
     """What script tools may do inside; can only tighten."""
-    safe_commands: SafeCommandsTable = field(default_factory=SafeCommandsTable)
+    safe_commands: SafeRequestsTable = field(default_factory=SafeRequestsTable)
     """A request: inert until the user writes the same into their config."""
     read_paths: ReadPathsTable = field(default_factory=ReadPathsTable)
     """Directories outside the workdir that the agent wants to read; the user must grant them."""

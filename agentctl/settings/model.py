@@ -12,7 +12,7 @@ from agentctl.tables.declared import (
     PolicyTestTable,
     ReadPathsTable,
     Rules,
-    SafeCommandsTable,
+    SafeRequestsTable,
     SandboxTable,
     SharedStateTable,
     WriteBudgetTable,
@@ -59,6 +59,14 @@ class EnvironmentTable:
 
     pass_: Texts = field(default=(), metadata=written_as("pass"))
     """Variables that child processes get although their names look like credentials."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SafeCommandsTable(SafeRequestsTable):
+    """The user's safe list: what is in it needs no prompt."""
+
+    defaults: bool = True
+    """Whether the list that ships with agentctl counts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -206,11 +206,9 @@ class ReadPathsTable:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SafeCommandsTable:
+class SafeRequestsTable:
     """Commands that need no prompt. A blueprint's own are inert until the user writes them down."""
 
-    defaults: bool = True
-    """Whether the list that ships with agentctl counts."""
     shell: Texts = ()
     """Words that begin a harmless command, with any further arguments: `"terraform fmt"`."""
     tools: Texts = ()
