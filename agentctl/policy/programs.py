@@ -11,7 +11,7 @@ SHELLS = _names("sh bash dash zsh ksh mksh fish csh tcsh ash busybox pwsh powers
 INTERPRETERS = SHELLS | _names(
     """python python2 python3 pypy pypy3 perl ruby node nodejs deno bun php lua luajit tclsh expect Rscript
     R julia osascript awk gawk mawk nawk sed groovy scala kotlin ghci jshell irb gdb lldb vim vi nvim ed
-    ex emacs sqlite3 psql mysql gnuplot octave make gmake just task rake ant mvn gradle gradlew cmake
+    ex emacs sqlite3 psql mysql gnuplot octave make gmake just task rake ant mvn gradle cmake
     ninja bazel meson dc m4 guile racket sbcl elixir iex erl swift ocaml java"""
 )
 """Programs that execute what they read, from their operands, their input or the folder they stand in."""
@@ -57,7 +57,8 @@ SUB_COMMANDS = _names(
     conda mamba composer bundle mix rebar3 stack cabal dune opam nix flutter dart rails django-admin
     alembic celery ansible vagrant packer consul vault nomad heroku fly flyctl vercel netlify firebase
     wrangler supabase prisma nest ng vue next vite turbo nx lerna rush cdk serverless sam pulumi
-    circleci act hg svn jj bzr fossil agentctl"""
+    circleci act hg svn jj bzr fossil agentctl
+    gradlew mvnw"""
 )
 """Programs whose first operand says what they do: a grant names it, never the program alone."""
 

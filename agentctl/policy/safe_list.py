@@ -4,7 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from agentctl.errors import Position
+from agentctl.policy.safe_options import AnyForm, Form, Words
 from agentctl.protocol.effects import RunProgram
+
+_GIT_GLOBALS = frozenset({"--no-pager", "--no-optional-locks", "--literal-pathspecs", "--no-replace-objects"})
+_SYSTEM_FOLDERS = ("/bin/", "/usr/bin/")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,26 +19,113 @@ class SafeEntry:
     """`git status`, `terraform fmt *`, or a tool's name."""
     position: Position
     by: str
-    """`shipped`, `user` or `blueprint`."""
+    """`shipped` or `user`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SafeProgram:
+    """A program, or a git sub-command, with the forms that are accepted."""
+
+    entry: SafeEntry
+    forms: tuple[Form | AnyForm, ...]
+    first: tuple[tuple[str, ...], ...] = ()
+    """For each form, the words of which one must stand first; empty where none has to."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SafeWords:
+    """A user's entry: these words, with any further arguments."""
+
+    entry: SafeEntry
+    words: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SafeList:
     """What needs no prompt although a rule says ask. Never lifts a deny or a held ask."""
 
-    entries: tuple[SafeEntry, ...] = ()
+    programs: Mapping[str, SafeProgram] = field(default_factory=dict)
+    git: Mapping[str, SafeProgram] = field(default_factory=dict)
+    """By sub-command."""
+    own: tuple[SafeWords, ...] = ()
     tools: Mapping[str, SafeEntry] = field(default_factory=dict)
+
+    @property
+    def entries(self) -> tuple[SafeEntry, ...]:
+        """Everything in effect: the user's first, then programs and git sub-commands by name."""
+        return (
+            *(words.entry for words in self.own),
+            *self.tools.values(),
+            *(self.programs[name].entry for name in sorted(self.programs)),
+            *(self.git[name].entry for name in sorted(self.git)),
+        )
 
     def covers(self, command: RunProgram) -> str:
         """Return the entry under which `command` is harmless, or empty. Pure and total."""
-        del command
-        return ""
+        if 0 in command.unknown or command.distrust:
+            return ""
+        for own in self.own:
+            if command.argv[: len(own.words)] == own.words and min(
+                command.unknown, default=len(command.argv)
+            ) >= len(own.words):
+                return own.entry.text
+        name = _system_name(command.argv[0])
+        if name == "git":
+            return self._covers_git(command)
+        program = self.programs.get(name)
+        return program.entry.text if program is not None and _accepted(program, command, 1) else ""
 
     def covers_tool(self, tool: str) -> str:
         """Return the entry that covers a tool as a whole, or empty."""
         entry = self.tools.get(tool)
         return entry.text if entry is not None else ""
 
+    def _covers_git(self, command: RunProgram) -> str:
+        at = 1
+        while at < len(command.argv) and at not in command.unknown and command.argv[at] in _GIT_GLOBALS:
+            at += 1
+        if at >= len(command.argv) or at in command.unknown:
+            return ""
+        if command.argv[at:] == ("--version",):
+            return self.git["version"].entry.text if "version" in self.git else ""
+        program = self.git.get(command.argv[at])
+        return program.entry.text if program is not None and _accepted(program, command, at + 1) else ""
+
 
 NO_SAFE_LIST = SafeList()
 """`[safe_commands] defaults = false` and nothing else."""
+
+
+def _system_name(program: str) -> str:
+    """Return the program's name where it is called by name, or from a folder of the system."""
+    for folder in _SYSTEM_FOLDERS:
+        if program.startswith(folder):
+            return program[len(folder) :]
+    return program
+
+
+def _accepted(program: SafeProgram, command: RunProgram, start: int) -> bool:
+    words = Words(
+        words=command.argv[start:],
+        unknown=_moved(command.unknown, start),
+        spread=_moved(command.spread, start),
+        dashed=_moved(command.dashed, start),
+    )
+    for form, first in zip(program.forms, program.first, strict=True):
+        rest = words
+        if first:
+            if not words.words or 0 in words.unknown or words.words[0] not in first:
+                continue
+            rest = Words(
+                words=words.words[1:],
+                unknown=_moved(words.unknown, 1),
+                spread=_moved(words.spread, 1),
+                dashed=_moved(words.dashed, 1),
+            )
+        if form.accepts(rest):
+            return True
+    return False
+
+
+def _moved(positions: tuple[int, ...] | frozenset[int], start: int) -> frozenset[int]:
+    return frozenset(position - start for position in positions) if positions else frozenset()

@@ -56,7 +56,7 @@ def book(layers: MakeLayers) -> GrantBook:
         ("uv run pytest -q", "shell(uv run pytest *)"),
         ("python3 -m pytest -q", "shell(python3 -m pytest *)"),
         ("python3 test.py", "shell(python3 test.py)"),
-        ("./gradlew build", "shell(./gradlew build)"),
+        ("./gradlew build", "shell(./gradlew build *)"),
         ("make test", "shell(make test)"),
         ("rm -rf build", "shell(rm -rf build)"),
         ("curl https://example.com/x", "shell(curl https://example.com/x)"),
