@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from agentctl.cli.drive import drive
 from agentctl.cli.house import House
 from agentctl.cli.options import Output
+from agentctl.errors import ExitCode
 from agentctl.run.runner import RunParts
 from agentctl.terminal.api import (
     Device,
+    Ending,
     Streams,
     Terminal,
     choose_mode,
@@ -44,4 +46,10 @@ async def show_run(house: House, output: Output) -> AsyncIterator[View]:
     house.watch = terminal.on_event
     if device is not None:
         house.someone_there = device.answers
-    yield View(house=house, terminal=terminal, device=device)
+    try:
+        yield View(house=house, terminal=terminal, device=device)
+    finally:
+        # Only after a mistake of ours is there anything left to finish: the last record is written even so.
+        terminal.finish(Ending(exit_code=int(ExitCode.FAILED)))
+        if device is not None:
+            device.close()

@@ -1,5 +1,6 @@
 """Open the view of a run: one factory for all modes, and the prompts on the terminal device."""
 
+from functools import partial
 from typing import assert_never
 
 from agentctl.clock import Clock
@@ -8,7 +9,7 @@ from agentctl.terminal.device import Device, open_device
 from agentctl.terminal.json_views import JsonDrawing, JsonLinesDrawing
 from agentctl.terminal.plain import PlainDrawing
 from agentctl.terminal.prompts import serve_prompts
-from agentctl.terminal.view import View
+from agentctl.terminal.view import Drawing, Later, View
 
 __all__ = [
     "Device",
@@ -31,7 +32,7 @@ def open_terminal(mode: Mode, *, streams: Streams, clock: Clock) -> Terminal:
     """
     match mode:
         case "rich":
-            return View(PlainDrawing(streams, clock), gather_s=0.03, idle_s=1.0)
+            return View(Later(partial(_rich, streams, clock)), gather_s=0.04, idle_s=0.5)
         case "plain":
             return View(PlainDrawing(streams, clock), gather_s=0.03, idle_s=5.0)
         case "quiet":
@@ -42,3 +43,9 @@ def open_terminal(mode: Mode, *, streams: Streams, clock: Clock) -> Terminal:
             return View(JsonLinesDrawing(streams), gather_s=0.02)
         case _:
             assert_never(mode)
+
+
+def _rich(streams: Streams, clock: Clock) -> Drawing:
+    from agentctl.terminal.rich_view import RichDrawing  # noqa: PLC0415 - rich, 41 ms, on the drawing thread
+
+    return RichDrawing(streams, clock)

@@ -1,6 +1,6 @@
 """One way to run every view: events wait in a queue, a thread draws them, a prompt can hold it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Protocol
 
@@ -20,6 +20,32 @@ class Drawing(Protocol):
 
     def finish(self, ending: Ending) -> None:
         """Write what comes last. Called once."""
+
+
+class Later:
+    """A drawing that is made when there is something to draw, on the thread that draws."""
+
+    def __init__(self, make: Callable[[], Drawing]) -> None:
+        self._make = make
+        self._made: Drawing | None = None
+
+    def draw(self, batch: Sequence[Published]) -> None:
+        """Draw, as the real one does."""
+        self._real().draw(batch)
+
+    def clear(self) -> None:
+        """Clear what was drawn, if anything was."""
+        if self._made is not None:
+            self._made.clear()
+
+    def finish(self, ending: Ending) -> None:
+        """Finish, as the real one does."""
+        self._real().finish(ending)
+
+    def _real(self) -> Drawing:
+        if self._made is None:
+            self._made = self._make()
+        return self._made
 
 
 class View:
