@@ -46,6 +46,8 @@ class RunStarted:
     parent_run: str = ""
     parent_call: str = ""
     version: str = ""
+    worker_stage: str = ""
+    """The one stage that a worker runs of its parent's blueprint; empty for a whole blueprint."""
     catalogue_sha256: dict[str, str] = field(default_factory=dict)
     """What stood at each blueprint path that may be spawned, when the root run started."""
 
@@ -211,6 +213,14 @@ class ChildStarted:
     call_id: str
     task: str
     scope: str = ""
+    name: str = ""
+    """Unique among its parent's sub-agents: `researcher-2`."""
+    item: int = 0
+    """Its place among the workers of one call."""
+    inputs: JsonObject = field(default_factory=dict)
+    read: tuple[str, ...] = ()
+    """Keys of the parent's shared state that it may read."""
+    output_schema: JsonObject = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,9 +4,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from agentctl.agent.snapshot import RunSnapshot
+from agentctl.ids import new_id
 from agentctl.journal.store import Journal
-from agentctl.protocol.commands import Command, Commit
+from agentctl.protocol.commands import Command, Commit, OutgoingMessage
 from agentctl.protocol.events import Event, LiveEvent, Published
+from agentctl.protocol.values import JsonValue
 
 Watch = Callable[[Published], None]
 
@@ -45,6 +47,14 @@ class RunRecorder:
             self.snapshot.apply(event)
         for event in events:
             self._publish(event, appended.sequence, appended.at)
+
+    async def send(self, target: str, text: str, *, source: str) -> None:
+        """Put a message into another run's inbox; there once, whatever happens after."""
+        body: JsonValue = {"text": text, "source": source}
+        message = OutgoingMessage(message_id=new_id("m"), target=target, body=body)
+        await self.journal.append(
+            Commit(run_id=self.run_id, thread_id=self.thread_id, events=(), outgoing=(message,))
+        )
 
     def show(self, event: LiveEvent) -> None:
         """Show something that is not kept."""
