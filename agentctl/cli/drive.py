@@ -9,7 +9,7 @@ from typing import Literal
 
 import anyio
 
-from agentctl.errors import AgentctlError, ExitCode
+from agentctl.errors import ExitCode
 from agentctl.interaction.hub import Hub
 from agentctl.interaction.socket import serve_control
 from agentctl.interaction.unattended import RefusedAsk
@@ -17,7 +17,7 @@ from agentctl.locations import live_dir
 from agentctl.protocol.events import RunEnded, RunSuspended
 from agentctl.protocol.questions import Answer
 from agentctl.run.recorder import RunRecorder
-from agentctl.run.runner import RunEnd, RunParts, fail_run, run_to_end
+from agentctl.run.runner import RunEnd, RunParts, run_or_fail
 from agentctl.terminal.api import Device, Ending, Terminal, serve_prompts
 
 
@@ -74,7 +74,7 @@ async def drive(parts: RunParts, terminal: Terminal, hub: Hub, device: Device | 
         group.start_soon(_open_door, parts.recorder.run_id, Door(hub=hub, stopping=stop))
         await group.start(_watch_signals, stop)
         with stop.scope:
-            ended.append(await _run(parts))
+            ended.append(await run_or_fail(parts))
         group.cancel_scope.cancel()
     if not ended:
         with anyio.CancelScope(shield=True):
@@ -82,13 +82,6 @@ async def drive(parts: RunParts, terminal: Terminal, hub: Hub, device: Device | 
     end = ended[0]
     terminal.finish(_ending(parts.recorder, end))
     return end.exit_code
-
-
-async def _run(parts: RunParts) -> RunEnd:
-    try:
-        return await run_to_end(parts)
-    except AgentctlError as error:
-        return await fail_run(parts.recorder, error)
 
 
 async def _open_door(run_id: str, door: Door) -> None:

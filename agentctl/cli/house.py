@@ -34,8 +34,16 @@ class House:
     clock: Clock
     temp: Path
     """The process's own temp folder; each run gets a folder in it."""
+    catalogue_sha256: dict[str, str] = field(default_factory=dict)
+    """What stood at each blueprint path when the root run began; nothing else may be started in it."""
     someone_there: Callable[[], bool] = field(default=lambda: False)
     watch: Callable[[Published], None] = field(default=lambda _published: None)
+
+    def temp_of(self, run_id: str) -> Path:
+        """Return the run's own temp folder, made when it is not there. May block, briefly."""
+        folder = self.temp / run_id
+        folder.mkdir(mode=0o700, exist_ok=True)
+        return folder
 
 
 @asynccontextmanager

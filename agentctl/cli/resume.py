@@ -10,8 +10,11 @@ from agentctl import __version__
 from agentctl.agent.snapshot import RunSnapshot
 from agentctl.blueprint.load import load_blueprint, parse_blueprint
 from agentctl.blueprint.model import Blueprint
+from agentctl.cli.agent_kind import agent_kind
+from agentctl.cli.family import family_run
 from agentctl.cli.house import House, open_house
-from agentctl.cli.launch import checked_workdir, overrides
+from agentctl.cli.inputs import checked_workdir
+from agentctl.cli.launch import overrides
 from agentctl.cli.options import (
     Allow,
     Ask,
@@ -28,7 +31,7 @@ from agentctl.cli.options import (
     output_of,
 )
 from agentctl.cli.show import show_run
-from agentctl.cli.wiring import RunSeed, build_run, open_model
+from agentctl.cli.wiring import RunSeed
 from agentctl.errors import UsageError
 from agentctl.journal.sqlite import open_journal
 from agentctl.locations import data_dir
@@ -96,8 +99,8 @@ async def _resume(
     started = snapshot.started
     assert started is not None, "the caller looked"  # noqa: S101
     workdir = checked_workdir(Path(started.workdir))
-    for stage in blueprint.in_order:
-        open_model(house, blueprint, stage)
+    kind = agent_kind(house, blueprint, workdir, launch)
+    house.catalogue_sha256 = started.catalogue_sha256
     house.providers.already_answered(
         message.response_id
         for message in snapshot.messages[snapshot.run_from :]
@@ -109,11 +112,10 @@ async def _resume(
         thread_id=started.thread_id,
         workdir=workdir,
         launch=launch,
-        parent_run=started.parent_run,
     )
     try:
         async with show_run(house, output) as view:
-            parts = build_run(house, blueprint, seed, snapshot)
+            parts = family_run(house, kind, seed, snapshot)
             await parts.recorder.commit(
                 RunResumed(launch=launch, version=__version__, blueprint_sha256=blueprint.source.sha256)
             )

@@ -1,6 +1,6 @@
-"""Builds a run from its blueprint, the user's settings and the command line. The only place that does."""
+"""Builds a run from what its blueprint's runs share and what is its own. The only place that does."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from anyio import to_thread
@@ -8,170 +8,110 @@ from anyio import to_thread
 from agentctl.agent.hooks import NoHooks
 from agentctl.agent.results import CutOnly
 from agentctl.agent.snapshot import RunSnapshot
-from agentctl.agent.tool_state import StageRules, ToolState, ToolStateParts, build_tool_state
-from agentctl.blueprint.model import Blueprint, StageTable
+from agentctl.agent.tool_state import ToolState, ToolStateParts, build_tool_state
+from agentctl.cli.agent_kind import AgentKind
 from agentctl.cli.house import House
 from agentctl.policy.budgets import Budgets
-from agentctl.policy.ceilings import Ceilings, ceilings_in_effect
-from agentctl.policy.defaults import built_in_policy
 from agentctl.policy.grants import GrantBook, restore
-from agentctl.policy.layers import Launch, Layers, bind_rules
-from agentctl.policy.paths import Place
-from agentctl.policy.rules import ToolNames, parse_permissions, parse_rules
-from agentctl.policy.safe_list import NO_SAFE_LIST
 from agentctl.protocol.events import LaunchFlags
 from agentctl.run.active_time import ActiveTime
+from agentctl.run.children import Children, OpenChild
 from agentctl.run.inbox import JournalInbox
 from agentctl.run.person import HubPerson
 from agentctl.run.recorder import RunRecorder
 from agentctl.run.runner import RunParts
-from agentctl.run.stages import StageModel, request_parameters
-from agentctl.settings.ceilings import ceilings_of
 from agentctl.settings.edit import remember
-from agentctl.settings.model_choice import ModelChoice, WrittenModel, choose_model
-from agentctl.settings.rules import (
-    agent_rules,
-    names_for,
-    remembered_rules,
-    shipped_table,
-    user_rules,
-)
-from agentctl.tools.built_in import built_in_tools
 from agentctl.tools.definition import ToolPlace
+from agentctl.tools.subagents import subagent_tools
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSeed:
-    """What tells one run from another of the same blueprint."""
+    """What tells one run from another of the same kind."""
 
     run_id: str
     thread_id: str
-    workdir: Path
     launch: LaunchFlags
-    parent_run: str = ""
+    workdir: Path
+    agent: str = ""
+    """What the agent is: the blueprint's name where empty; a worker stage has its own."""
+    name: str = ""
+    """Tells it from its siblings: `researcher-2`; what it is where empty."""
+    parent: RunParts | None = None
+    """The run that started it, when it is a sub-agent's."""
+    open_child: OpenChild | None = None
+    """Builds its own sub-agents; None when it may start none."""
+    agents: tuple[tuple[str, str], ...] = ()
+    """The agents it may start, with their descriptions."""
 
 
-def build_run(house: House, blueprint: Blueprint, seed: RunSeed, snapshot: RunSnapshot) -> RunParts:
+def build_run(house: House, kind: AgentKind, seed: RunSeed, snapshot: RunSnapshot) -> RunParts:
     """Return a run that is ready to go on from `snapshot`, an empty one for a new run."""
+    parent = seed.parent
     recorder = RunRecorder(
         journal=house.journal,
         run_id=seed.run_id,
         thread_id=seed.thread_id,
-        agent=blueprint.name,
-        parent_run=seed.parent_run,
+        agent=seed.name or seed.agent or kind.blueprint.name,
+        parent_run=parent.recorder.run_id if parent else "",
         watchers=(house.watch,),
         snapshot=snapshot,
     )
     active = ActiveTime(house.clock)
     person = HubPerson(hub=house.hub, yolo=seed.launch.yolo, active=active, someone_there=house.someone_there)
+    budgets = parent.tools.budgets.child(kind.ceilings) if parent else Budgets(kind.ceilings, kind.place)
+    budgets.restore(snapshot.spent)
+    children = Children(recorder=recorder, budgets=budgets, open_child=seed.open_child, known=seed.agents)
     return RunParts(
-        blueprint=blueprint,
+        agent=seed.agent or kind.blueprint.name,
+        blueprint=kind.blueprint,
         recorder=recorder,
-        tools=build_tools(house, blueprint, seed, snapshot, attended=person.attended()),
-        model_of=lambda stage: open_model(house, blueprint, stage),
+        tools=build_tools(house, kind, seed, snapshot, children),
+        model_of=lambda stage: kind.models[stage.name],
         person=person,
         active=active,
         inbox=JournalInbox(journal=house.journal, run_id=seed.run_id),
+        children=children,
         clock=house.clock,
     )
 
 
-def choose(house: House, blueprint: Blueprint, stage: StageTable) -> ModelChoice:
-    """Return the stage's models, how to call them, and who chose them."""
-    source = blueprint.source.table
-    written = [WrittenModel(table=blueprint.model, source=str(source.position("model")))]
-    if stage.model is not None:
-        where = str(source.position("stages", stage.name, "model"))
-        written.insert(0, WrittenModel(table=stage.model, source=where))
-    return choose_model(house.settings, agent=blueprint.name, written=written)
-
-
-def open_model(house: House, blueprint: Blueprint, stage: StageTable) -> StageModel:
-    """Return the stage's model with the parameters of its requests.
-
-    Raises:
-        InvalidInput: an unknown provider.
-        ProviderError: no key for it.
-    """
-    choice = choose(house, blueprint, stage)
-    return StageModel(model=house.providers.open(choice.table.use), request=request_parameters(choice.table))
-
-
-def build_layers(house: House, blueprint: Blueprint, launch: LaunchFlags, place: Place) -> Layers:
-    """Return the policy layers of an agent, without those of a stage."""
-    settings = house.settings
-    built_in = built_in_policy(shipped_table("policy.toml"))
-    names = names_for(blueprint.tool_permissions)
-    return Layers(
-        launch=Launch(
-            allow=parse_rules(launch.allow, names=names, source="--allow"),
-            ask=parse_rules(launch.ask, names=names, source="--ask"),
-            deny=parse_rules(launch.deny, names=names, source="--deny"),
-            yolo=launch.yolo,
-        ),
-        blueprint=parse_permissions(blueprint.tool_permissions, names=names),
-        user_for_agent=agent_rules(settings, blueprint.name),
-        user=user_rules(settings),
-        built_in=built_in.rules,
-        place=place,
-        found_by_name=blueprint.source.found_by != "path",
-        allow_blueprint_permissions=settings.config.security.allow_blueprint_permissions,
-        loosenable=built_in.loosenable,
-        follows=built_in.follows,
-    )
-
-
 def build_tools(
-    house: House, blueprint: Blueprint, seed: RunSeed, snapshot: RunSnapshot, *, attended: bool
+    house: House, kind: AgentKind, seed: RunSeed, snapshot: RunSnapshot, children: Children
 ) -> ToolState:
     """Return the agent's tool state."""
-    home = Path.home().resolve()
-    place = Place(workdir=str(seed.workdir), home=str(home))
-    temp = house.temp / seed.run_id
-    temp.mkdir(mode=0o700, exist_ok=True)
-    grants = GrantBook(place)
+    parent, context = seed.parent, kind.blueprint.context
+    layers = replace(kind.layers, parent=parent.tools.layers.for_children()) if parent else kind.layers
+    grants = GrantBook(kind.place)
     restore(grants, snapshot.grants)
-    names = names_for(blueprint.tool_permissions)
-    budgets = Budgets(ceilings(house, blueprint, names), place)
-    budgets.restore(snapshot.spent)
+    own = subagent_tools(children, share_bytes=context.tool_output_max_bytes) if seed.open_child else ()
+    attended = not seed.launch.yolo and house.someone_there()
     return build_tool_state(
         ToolStateParts(
-            agent=blueprint.name,
+            agent=seed.name or kind.blueprint.name,
             run_id=seed.run_id,
-            parent_run=seed.parent_run,
-            tools=built_in_tools(house.executor, house.clock),
-            stages=tuple(
-                StageRules(
-                    name=stage.name,
-                    index=stage.index,
-                    available=stage.available_tools,
-                    required=frozenset(stage.required_tools),
-                    permissions=parse_permissions(stage.tool_permissions, names=names),
-                )
-                for stage in blueprint.in_order
-            ),
-            layers=build_layers(house, blueprint, seed.launch, place),
-            safe_list=NO_SAFE_LIST,
-            remembered=bind_rules(remembered_rules(house.settings), place),
+            parent_run=parent.recorder.run_id if parent else "",
+            tools=(*kind.tools, *own),
+            stages=kind.stages,
+            layers=layers,
+            safe_list=kind.safe_list,
+            remembered=kind.remembered,
             grants=grants,
-            budgets=budgets,
+            budgets=children.budgets,
             place=ToolPlace(
                 workdir=seed.workdir,
-                temp=temp,
+                temp=house.temp_of(seed.run_id),
                 why_protected=lambda _path: "",
-                read_paths=read_paths_of(house, blueprint),
-                home=home,
+                read_paths=kind.read_paths,
+                home=Path(kind.place.home),
                 run_id=seed.run_id,
-                agent=blueprint.name,
+                agent=kind.blueprint.name,
             ),
             hooks=NoHooks(),
-            fold=CutOnly(
-                max_lines=blueprint.context.tool_output_max_lines,
-                max_bytes=blueprint.context.tool_output_max_bytes,
-            ),
+            fold=CutOnly(max_lines=context.tool_output_max_lines, max_bytes=context.tool_output_max_bytes),
             unattended=not attended,
             on_ask=seed.launch.on_ask,
-            interaction_timeout_s=house.settings.config.limits.interaction_timeout or 3600.0,
+            interaction_timeout_s=_timeout(house),
             sandbox_auto_allow=False,
             price_known=lambda _model: True,
             free_bytes=house.executor.free_bytes,
@@ -180,26 +120,9 @@ def build_tools(
     )
 
 
-def read_paths_of(house: House, blueprint: Blueprint) -> tuple[Path, ...]:
-    """Return the directories outside that may be read: declared by the blueprint and granted by the user."""
-    declared = blueprint.read_paths.allow
-    agent = house.settings.config.agents.get(blueprint.name)
-    granted = (*house.settings.config.read_paths.allow, *(agent.read_paths.allow if agent else ()))
-    grants = [Path(text).expanduser().resolve() for text in granted]
-    wanted = [Path(text).expanduser().resolve() for text in declared]
-    return tuple(path for path in wanted if any(path.is_relative_to(grant) for grant in grants))
-
-
-def ceilings(house: House, blueprint: Blueprint, names: ToolNames) -> Ceilings:
-    """Return what holds: the user's ceilings, lowered by the blueprint's."""
-    config, user = house.settings.config, house.settings.table
-    own = blueprint.source.table
-    return ceilings_in_effect(
-        user=ceilings_of(config.limits, config.write_budget, names=names, table=user.table("limits")),
-        narrower=(
-            ceilings_of(blueprint.limits, blueprint.write_budget, names=names, table=own.table("limits")),
-        ),
-    )
+def _timeout(house: House) -> float:
+    set_by_user = house.settings.config.limits.interaction_timeout
+    return 3600.0 if set_by_user is None else set_by_user
 
 
 async def _remember(rule: str) -> None:

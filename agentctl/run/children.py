@@ -64,7 +64,7 @@ class Children:
 
     recorder: RunRecorder
     budgets: Budgets
-    open_child: OpenChild
+    open_child: OpenChild | None
     known: tuple[tuple[str, str], ...] = ()
     _group: TaskGroup | None = None
     _children: dict[str, _Child] = field(default_factory=dict)
@@ -151,7 +151,7 @@ class Children:
         same = sum(child.seed.request.agent == request.agent for child in self._children.values())
         name = f"{request.agent}-{same + 1}" if same else request.agent
         seed = ChildSeed(run_id=new_run_id(), thread_id=new_thread_id(), name=name, request=request)
-        run = await self.open_child(seed)
+        run = await self._open(seed)
         started = ChildStarted(
             child_run=seed.run_id,
             child_thread=seed.thread_id,
@@ -170,6 +170,11 @@ class Children:
         self._children[seed.run_id] = child
         self._launch(child, slots)
         return child
+
+    async def _open(self, seed: ChildSeed) -> ChildRun:
+        if self.open_child is None:
+            raise ToolError("sub-agents cannot be started here")
+        return await self.open_child(seed)
 
     def _launch(self, child: _Child, slots: anyio.Semaphore | None) -> None:
         if self._group is None:
@@ -234,7 +239,7 @@ class Children:
             if child.ended is not None:
                 child.done.set()
                 continue
-            child.run = await self.open_child(seed)
+            child.run = await self._open(seed)
             self._launch(child, None)
 
     def _of_call(self, request: SpawnRequest) -> _Child | None:

@@ -21,8 +21,10 @@ from agentctl.protocol.events import (
 from agentctl.protocol.messages import user_text
 from agentctl.run.active_time import ActiveTime
 from agentctl.run.checkpoints import pass_checkpoints
+from agentctl.run.children import Children
 from agentctl.run.recorder import RunRecorder
 from agentctl.run.stages import StageModel, next_transition, plan_stage
+from agentctl.tools.subagents import told
 
 RunEnd = RunEnded | RunSuspended
 
@@ -31,6 +33,8 @@ RunEnd = RunEnded | RunSuspended
 class RunParts:
     """What a run is built from; made by `cli/wiring.py`."""
 
+    agent: str
+    """What the agent is: a blueprint's name, or a worker stage's."""
     blueprint: Blueprint
     recorder: RunRecorder
     tools: ToolState
@@ -38,6 +42,7 @@ class RunParts:
     person: AskPerson
     active: ActiveTime
     inbox: Inbox
+    children: Children
     clock: Clock
 
 
@@ -53,16 +58,47 @@ async def run_to_end(parts: RunParts) -> RunEnd:
         budgets.set_active(parts.active.seconds())
         return budgets.seconds_left()
 
+    end: RunEnd | None = None
+    with parts.active.limited(seconds_left):
+        async with parts.children.living():
+            end = await _guarded(parts)
+    if end is not None:
+        return end
+    reason = f"The run's time is up: {parts.active.seconds():.0f} s (limits.wall_time)."
+    return await _suspend(recorder, reason, ExitCode.LIMIT, limit="limits.wall_time")
+
+
+async def run_or_fail(parts: RunParts) -> RunEnd:
+    """Run to the end; an error that a person must act on ends the run as failed, and is committed too."""
     try:
-        with parts.active.limited(seconds_left):
-            return await _stages(parts)
+        return await run_to_end(parts)
+    except AgentctlError as error:
+        return await fail_run(parts.recorder, error)
+    except BaseExceptionGroup as group:
+        known, rest = group.split(AgentctlError)
+        if known is None or rest is not None:
+            raise
+        return await fail_run(parts.recorder, _first(known))
+
+
+def _first(group: BaseExceptionGroup[AgentctlError]) -> AgentctlError:
+    error: BaseException = group
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    assert isinstance(error, AgentctlError), "the group was split by that class"  # noqa: S101
+    return error
+
+
+async def _guarded(parts: RunParts) -> RunEnd:
+    """The stages; a limit or a model service that stops them is an end from which a resume goes on."""
+    recorder = parts.recorder
+    try:
+        return await _stages(parts)
     except LimitReached as limit:
         reason = f"{limit.message} {limit.hint}".strip()
         return await _suspend(recorder, reason, ExitCode.LIMIT, limit=limit.key)
     except ProviderError as error:
         return await _suspend(recorder, error.message, ExitCode.PROVIDER)
-    reason = f"The run's time is up: {parts.active.seconds():.0f} s (limits.wall_time)."
-    return await _suspend(recorder, reason, ExitCode.LIMIT, limit="limits.wall_time")
 
 
 async def _stages(parts: RunParts) -> RunEnd:
@@ -73,6 +109,8 @@ async def _stages(parts: RunParts) -> RunEnd:
         ended = await run_stage(context)
         if isinstance(ended, Suspend):
             return await _suspend(recorder, ended.reason, ExitCode.WAITING)
+        if stage.requires_children and await _heard_children(parts):
+            continue
         passed = await pass_checkpoints(context, parts.blueprint, stage, ended)
         match passed:
             case Suspend():
@@ -84,6 +122,17 @@ async def _stages(parts: RunParts) -> RunEnd:
                 stage = following
             case None:
                 pass  # a person sent the stage back to work
+
+
+async def _heard_children(parts: RunParts) -> bool:
+    """Hold a stage until its sub-agents have ended; tell whether the model has something new to read."""
+    running = [report.child for report in parts.children.reports() if report.outcome == "running"]
+    if not running:
+        return False
+    reports = await parts.children.wait(tuple(running), any_of=False, timeout_s=0)
+    text = f"Your sub-agents have ended.\n\n{told(reports).text}"
+    await parts.recorder.commit(MessageAdded(message=user_text(text, source="harness")))
+    return True
 
 
 async def _enter(parts: RunParts, stage: StageTable) -> AgentContext:
@@ -99,7 +148,7 @@ async def _enter(parts: RunParts, stage: StageTable) -> AgentContext:
     parts.tools.enter_stage(stage.index, {edge.target: edge.hint for edge in plan.edges}, stage.output)
     return AgentContext(
         run_id=recorder.run_id,
-        agent=recorder.agent,
+        agent=parts.agent,
         plan=plan,
         recorder=recorder,
         tools=parts.tools,

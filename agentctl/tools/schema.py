@@ -75,7 +75,14 @@ def _fields(kind: object) -> tuple[tuple[str, object, object], ...]:
     if not isinstance(kind, type) or not dataclasses.is_dataclass(kind):
         raise TypeError(f"{kind!r} is not a dataclass")
     hints = get_type_hints(kind, include_extras=True)
-    return tuple((field.name, hints[field.name], field.default) for field in dataclasses.fields(kind))
+    return tuple(
+        (
+            field.name,
+            hints[field.name],
+            field.default if field.default_factory is dataclasses.MISSING else None,
+        )
+        for field in dataclasses.fields(kind)
+    )
 
 
 def _unwrapped(hint: object) -> object:
@@ -98,6 +105,8 @@ def _shape(hint: object) -> JsonObject:
         shape = {"type": "string", "enum": list(get_args(plain))}
     elif get_origin(plain) is tuple:
         shape = {"type": "array", "items": _shape(get_args(plain)[0])}
+    elif get_origin(plain) is dict:
+        shape = {"type": "object"}
     elif isinstance(plain, type) and dataclasses.is_dataclass(plain):
         shape = schema_of(plain)
     else:

@@ -1,0 +1,131 @@
+"""What all runs of one blueprint share: its rules, ceilings, tools and models. Built once a process."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from agentctl.agent.tool_state import StageRules
+from agentctl.blueprint.model import Blueprint, StageTable
+from agentctl.blueprint.tool_rules import tool_names
+from agentctl.cli.house import House
+from agentctl.cli.policy_layers import layers_of
+from agentctl.policy.ceilings import Ceilings, ceilings_in_effect
+from agentctl.policy.layers import BoundRule, Launch, Layers, bind_rules
+from agentctl.policy.paths import Place
+from agentctl.policy.rules import ToolNames, parse_permissions, parse_rules
+from agentctl.policy.safe_list import NO_SAFE_LIST, SafeList
+from agentctl.protocol.events import LaunchFlags
+from agentctl.run.stages import StageModel, request_parameters
+from agentctl.settings.ceilings import ceilings_of
+from agentctl.settings.model_choice import ModelChoice, WrittenModel, choose_model
+from agentctl.settings.rules import remembered_rules
+from agentctl.tools.built_in import built_in_tools
+from agentctl.tools.definition import Tool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentKind:
+    """One blueprint, ready for any number of runs in one workdir under one set of flags."""
+
+    blueprint: Blueprint
+    place: Place
+    layers: Layers
+    """Without those of a stage."""
+    stages: tuple[StageRules, ...]
+    ceilings: Ceilings
+    remembered: tuple[BoundRule, ...]
+    safe_list: SafeList
+    tools: tuple[Tool, ...]
+    """The built-in ones."""
+    read_paths: tuple[Path, ...]
+    models: dict[str, StageModel]
+    """By stage."""
+
+
+def agent_kind(house: House, blueprint: Blueprint, workdir: Path, launch: LaunchFlags) -> AgentKind:
+    """Return what runs of `blueprint` share. May block: reads the shipped policy.
+
+    Raises:
+        InvalidInput: a rule or a model name is invalid.
+        ProviderError: no key for a model.
+    """
+    settings = house.settings
+    place = Place(workdir=str(workdir), home=str(Path.home().resolve()))
+    names = tool_names(blueprint)
+    return AgentKind(
+        blueprint=blueprint,
+        place=place,
+        layers=layers_of(settings, blueprint, place, launch=launch_rules(launch, names)),
+        stages=tuple(_stage_rules(stage, names) for stage in blueprint.in_order),
+        ceilings=_ceilings(house, blueprint, names),
+        remembered=bind_rules(remembered_rules(settings, names.known), place),
+        safe_list=NO_SAFE_LIST,
+        tools=built_in_tools(house.executor, house.clock),
+        read_paths=_read_paths(house, blueprint),
+        models={stage.name: open_model(house, blueprint, stage) for stage in blueprint.in_order},
+    )
+
+
+def launch_rules(flags: LaunchFlags, names: ToolNames) -> Launch:
+    """Return the rules of the command line.
+
+    Raises:
+        InvalidInput: one names an unknown tool or is no rule.
+    """
+    return Launch(
+        allow=parse_rules(flags.allow, names=names, source="--allow"),
+        ask=parse_rules(flags.ask, names=names, source="--ask"),
+        deny=parse_rules(flags.deny, names=names, source="--deny"),
+        yolo=flags.yolo,
+    )
+
+
+def choose(house: House, blueprint: Blueprint, stage: StageTable) -> ModelChoice:
+    """Return the stage's models, how to call them, and who chose them."""
+    source = blueprint.source.table
+    written = [WrittenModel(table=blueprint.model, source=str(source.position("model")))]
+    if stage.model is not None:
+        where = str(source.position("stages", stage.name, "model"))
+        written.insert(0, WrittenModel(table=stage.model, source=where))
+    return choose_model(house.settings, agent=blueprint.name, written=written)
+
+
+def open_model(house: House, blueprint: Blueprint, stage: StageTable) -> StageModel:
+    """Return the stage's model with the parameters of its requests.
+
+    Raises:
+        InvalidInput: an unknown provider.
+        ProviderError: no key for it.
+    """
+    choice = choose(house, blueprint, stage)
+    return StageModel(model=house.providers.open(choice.table.use), request=request_parameters(choice.table))
+
+
+def _stage_rules(stage: StageTable, names: ToolNames) -> StageRules:
+    return StageRules(
+        name=stage.name,
+        index=stage.index,
+        available=stage.available_tools,
+        required=frozenset(stage.required_tools),
+        permissions=parse_permissions(stage.tool_permissions, names=names),
+    )
+
+
+def _ceilings(house: House, blueprint: Blueprint, names: ToolNames) -> Ceilings:
+    """The user's ceilings, lowered by the blueprint's."""
+    config, user = house.settings.config, house.settings.table
+    own = blueprint.source.table
+    return ceilings_in_effect(
+        user=ceilings_of(config.limits, config.write_budget, names=names, table=user.table("limits")),
+        narrower=(
+            ceilings_of(blueprint.limits, blueprint.write_budget, names=names, table=own.table("limits")),
+        ),
+    )
+
+
+def _read_paths(house: House, blueprint: Blueprint) -> tuple[Path, ...]:
+    """The directories outside that may be read: declared by the blueprint and granted by the user."""
+    agent = house.settings.config.agents.get(blueprint.name)
+    granted = (*house.settings.config.read_paths.allow, *(agent.read_paths.allow if agent else ()))
+    grants = [Path(text).expanduser().resolve() for text in granted]
+    wanted = [Path(text).expanduser().resolve() for text in blueprint.read_paths.allow]
+    return tuple(path for path in wanted if any(path.is_relative_to(grant) for grant in grants))
