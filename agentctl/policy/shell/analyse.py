@@ -32,6 +32,8 @@ def analyse(line: str, *, cwd: str, home: str) -> LineAnalysis:
     findings = Findings(cwd=cwd, home=home)
     if _CONTROL.search(line):
         findings.flag("a control character stands in it")
+    if line.startswith(("-", "+")):
+        findings.flag("it begins like an option of the shell")
     try:
         Reader(line, findings).read_all()
     except Refused as refused:

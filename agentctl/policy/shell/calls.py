@@ -109,23 +109,6 @@ class Sink(ABC):
             cwd=() if now == (self.places.start,) or UNKNOWN in now else now,
         )
         self.effects.append(run)
-        if "/" in argv[0]:
-            self._by_name(run)
-
-    def _by_name(self, run: RunProgram) -> None:
-        """A program named by its path: deny and ask rules for its bare name reach it too."""
-        name = run.argv[0].rpartition("/")[2]
-        if name:
-            bare = RunProgram(
-                argv=(name, *run.argv[1:]),
-                via=(*run.via, run.argv[0]),
-                seen_inside=True,
-                unknown=run.unknown,
-                spread=run.spread,
-                dashed=run.dashed,
-                cwd=run.cwd,
-            )
-            self.effects.append(bare)
 
     def read(self, word: AnyWord) -> None:
         """Add the read of the file or directory that `word` names; `-` is standard input."""

@@ -160,6 +160,8 @@ class SimpleReader(Lexer):
             char = self.text[self.pos : self.pos + 1]
             if char == ")":
                 self.pos += 1
+                if self.text[self.pos : self.pos + 1] not in {"", " ", "\t", "\n", ";", "&", "|", ")"}:
+                    raise Refused("something is glued to an array")
                 return
             if char == "[":
                 raise Refused("an array with subscripts or without an end cannot be read")
@@ -192,9 +194,11 @@ class SimpleReader(Lexer):
             redirects.append(read_redirect(self, self.heredocs))
             return
         start = self.pos
+        if start and self.text[start - 1] not in " \t\n;&|()<>":
+            raise Refused("a process substitution is glued to a word")
         self.pos += 2
         self.commands_in_parentheses()
-        if self.text[self.pos : self.pos + 1] not in ("", " ", "\t", "\n", ";", "&", "|", ")", "<", ">"):
+        if self.text[self.pos : self.pos + 1] not in ("", " ", "\t", "\n", ";", "&", "|", ")"):
             raise Refused("a process substitution is glued to a word")
         word = Word(self.text[start : self.pos])
         word.lead = "/dev/fd/"

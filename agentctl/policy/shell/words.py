@@ -108,13 +108,14 @@ def expand_braces(raw: str) -> tuple[str, ...]:
             return ()
         if not brace:
             # An empty unquoted word vanishes.
-            return tuple(word + before for word in words if word + before)
+            words = [word + before for word in words]
+            break
         inside, brace, rest = after.partition("}")
         parts = _brace_parts(inside) if brace and "{" not in inside else []
         if not parts or len(words) * len(parts) > _MAX_BRACES:
             return ()
         words = [word + before + part for word in words for part in parts]
-    return tuple(words)
+    return tuple(word for word in words if word)
 
 
 def _brace_parts(inside: str) -> list[str]:
