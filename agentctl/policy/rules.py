@@ -140,6 +140,7 @@ def parse_rule(text: str, *, names: ToolNames, position: Position | None = None,
         pattern, closed, tail = rest.rpartition(")")
         if not closed or tail.strip():
             reader.report((), f"{text!r} is not `TOOL` or `TOOL(PATTERN)`")
+            pattern = None  # what was cut out of it says nothing
     rule = reader.rule(tool.strip(), pattern, ())
     if reader.problems or rule is None:
         raise InvalidInput(tuple(reader.problems))

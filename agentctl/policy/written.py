@@ -1,7 +1,6 @@
 """Names that rules may use, and every problem of the rules in a file at once."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 
 from agentctl.errors import InvalidInput, Position, Problem
 from agentctl.policy.rules import ToolNames, parse_permissions, parse_rule
@@ -25,6 +24,6 @@ def rule_problems(rules: Iterable[tuple[str, str, Position]], names: ToolNames) 
     """Yield every problem of single rules, each given as its text, dotted key and position. Pure."""
     for text, key, position in rules:
         try:
-            parse_rule(text, names=names, position=position)
+            parse_rule(text, names=names, position=position, key=key)
         except InvalidInput as error:
-            yield from (replace(problem, key=key) for problem in error.problems)
+            yield from error.problems

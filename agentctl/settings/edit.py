@@ -71,7 +71,7 @@ def remember(rule: str, *, tools: tuple[str, ...] = ()) -> bool:
             document["remembered"] = entries
         if any(entry.get("rule") == rule for entry in entries):
             return
-        entry = tomlkit.table()
+        entry = tomlkit.table() if isinstance(entries, tomlkit.items.AoT) else tomlkit.inline_table()
         entry["rule"] = rule
         entry["added"] = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         entries.append(entry)

@@ -17,8 +17,8 @@ _POLL_S = 0.02
 
 
 @contextlib.contextmanager
-def locked(file: Path) -> Iterator[None]:
-    """Hold the lock of `file`, making its folder where needed. May block for `LOCK_TIMEOUT_S`.
+def locked(file: Path, *, timeout_s: float = LOCK_TIMEOUT_S) -> Iterator[None]:
+    """Hold the lock of `file`, making its folder where needed. May block for `timeout_s` seconds.
 
     The lock is on a file beside it, since `file` itself is replaced by each change.
 
@@ -34,7 +34,7 @@ def locked(file: Path) -> Iterator[None]:
     except OSError as error:
         raise UsageError(f"{str(file)!r} can't be changed: {error}.") from None
     try:
-        _acquire(descriptor, file)
+        _acquire(descriptor, file, timeout_s)
         yield
     finally:
         os.close(descriptor)  # lets go of the lock
@@ -67,8 +67,8 @@ def replace_file(file: Path, text: str) -> None:
         raise UsageError(f"{str(file)!r} can't be written: {error}.") from None
 
 
-def _acquire(descriptor: int, file: Path) -> None:
-    end = time.monotonic() + LOCK_TIMEOUT_S
+def _acquire(descriptor: int, file: Path, timeout_s: float) -> None:
+    end = time.monotonic() + timeout_s
     while True:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
