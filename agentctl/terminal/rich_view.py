@@ -5,6 +5,7 @@ This module owns the import of rich, and is loaded when the first thing is drawn
 
 import os
 from collections.abc import Iterator, Sequence
+from io import StringIO
 
 from rich.console import Console
 from rich.text import Text
@@ -54,8 +55,15 @@ class RichDrawing:
         self._since: dict[str, float] = {}
         """When each running call began, by the steady clock."""
         self._painter = Painter(Outlet(streams.stderr), self._size)
+        self._page = StringIO()
+        """Where rich writes: colours are made here, and written by the painter."""
         self._console = Console(
-            force_terminal=True, no_color=not streams.colour, highlight=False, emoji=False, markup=False
+            file=self._page,
+            force_terminal=True,
+            no_color=not streams.colour,
+            highlight=False,
+            emoji=False,
+            markup=False,
         )
 
     def draw(self, batch: Sequence[Published]) -> None:
@@ -144,10 +152,12 @@ class RichDrawing:
         """Return whole lines with their ends and colours; long ones are wrapped by the terminal."""
         if not lines:
             return ""
-        with self._console.capture() as captured:
-            for line in lines:
-                self._console.print(line, soft_wrap=True)
-        return captured.get()
+        for line in lines:
+            self._console.print(line, soft_wrap=True)
+        painted = self._page.getvalue()
+        self._page.seek(0)
+        self._page.truncate()
+        return painted
 
     def _size(self) -> tuple[int, int]:
         try:

@@ -84,8 +84,9 @@ class Screen:
 
     def hang_up(self) -> None:
         """Take the terminal away, as a closed window does."""
-        os.close(self.child.child_fd)
-        self.child.closed, self.child.child_fd = True, -1
+        self.child.ptyproc.fileobj.close()
+        self.child.ptyproc.closed = self.child.closed = True
+        self.child.child_fd = self.child.ptyproc.fd = -1
 
     def kill(self) -> None:
         if self.child.isalive():
