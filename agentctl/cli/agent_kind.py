@@ -8,16 +8,19 @@ from agentctl.blueprint.model import Blueprint, StageTable
 from agentctl.blueprint.tool_rules import tool_names
 from agentctl.cli.house import House
 from agentctl.cli.policy_layers import layers_of
+from agentctl.locations import config_dir, data_dir
 from agentctl.policy.ceilings import Ceilings, ceilings_in_effect
 from agentctl.policy.layers import BoundRule, Launch, Layers, bind_rules
 from agentctl.policy.paths import Place
+from agentctl.policy.protected import ProtectedPaths, protected_paths
 from agentctl.policy.rules import ToolNames, parse_permissions, parse_rules
-from agentctl.policy.safe_list import NO_SAFE_LIST, SafeList
+from agentctl.policy.safe_data import safe_list
+from agentctl.policy.safe_list import SafeList
 from agentctl.protocol.events import LaunchFlags
 from agentctl.run.stages import StageModel, request_parameters
 from agentctl.settings.ceilings import ceilings_of
 from agentctl.settings.model_choice import ModelChoice, WrittenModel, choose_model
-from agentctl.settings.rules import remembered_rules
+from agentctl.settings.rules import remembered_rules, shipped_table
 from agentctl.tools.built_in import built_in_tools
 from agentctl.tools.definition import Tool
 
@@ -34,6 +37,7 @@ class AgentKind:
     ceilings: Ceilings
     remembered: tuple[BoundRule, ...]
     safe_list: SafeList
+    protected: ProtectedPaths
     tools: tuple[Tool, ...]
     """The built-in ones."""
     read_paths: tuple[Path, ...]
@@ -58,7 +62,10 @@ def agent_kind(house: House, blueprint: Blueprint, workdir: Path, launch: Launch
         stages=tuple(_stage_rules(stage, names) for stage in blueprint.in_order),
         ceilings=_ceilings(house, blueprint, names),
         remembered=bind_rules(remembered_rules(settings, names.known), place),
-        safe_list=NO_SAFE_LIST,
+        safe_list=safe_list(
+            shipped_table("safe_commands.toml"), settings.table.table("safe_commands"), names=names
+        ),
+        protected=protected_paths(place, _own_places(blueprint)),
         tools=built_in_tools(house.executor, house.clock),
         read_paths=_read_paths(house, blueprint),
         models={stage.name: open_model(house, blueprint, stage) for stage in blueprint.in_order},
@@ -107,6 +114,15 @@ def _stage_rules(stage: StageTable, names: ToolNames) -> StageRules:
         available=stage.available_tools,
         required=frozenset(stage.required_tools),
         permissions=parse_permissions(stage.tool_permissions, names=names),
+    )
+
+
+def _own_places(blueprint: Blueprint) -> tuple[tuple[str, str], ...]:
+    """What of agentctl's own is protected while this blueprint runs, and why."""
+    return (
+        (str(config_dir().resolve()), "agentctl's own config is there"),
+        (str(data_dir().resolve()), "agentctl's journal and data are there"),
+        (str(blueprint.source.path.resolve()), "it is the blueprint that is running"),
     )
 
 

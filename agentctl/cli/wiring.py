@@ -101,7 +101,7 @@ def build_tools(
             place=ToolPlace(
                 workdir=seed.workdir,
                 temp=house.temp_of(seed.run_id),
-                why_protected=lambda _path: "",
+                why_protected=kind.protected.why,
                 read_paths=kind.read_paths,
                 home=Path(kind.place.home),
                 run_id=seed.run_id,

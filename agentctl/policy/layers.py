@@ -119,12 +119,12 @@ class Layers:
     """Tools whose own entry counts only where somebody wrote it, their effects having one: `edit_file`."""
     parent: "Layers | None" = None
     """What the run that spawned this one is allowed, without its stage except its denies."""
-    _cache: _Cache = field(default_factory=_Cache, compare=False, repr=False)
+    _cache: _Cache = field(init=False, default_factory=_Cache, compare=False, repr=False)
     """INVARIANT: holds only what follows from the fields above; filled on first use."""
 
     def in_stage(self, stage: RuleSet) -> "Layers":
         """Return the same layers with another stage's rules."""
-        return replace(self, stage=stage, _cache=_Cache())
+        return replace(self, stage=stage)
 
     def for_children(self) -> "Layers":
         """Return what comes down to a child as its `parent`: all but the stage, of which only denies."""

@@ -5,11 +5,12 @@ true only if every value could do is covered, `restricts` is true as soon as one
 """
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Protocol, TypeAlias
 
-from agentctl.policy.paths import Place, normal_path, path_regex
+from agentctl.policy.paths import Place, absolute_pattern, normal_path, path_regex
 from agentctl.protocol.effects import Effect, ReachHost, ReadPath, RunProgram, SpawnAgent, WritePath
 
 PATTERN_TOOLS = ("shell", "write_file", "read_file", "network", "spawn_agent")
@@ -125,26 +126,64 @@ class PathPattern:
     regex: re.Pattern[str]
     below: re.Pattern[str]
     """The same, and everything under what it matches: a deny on a folder is a deny on its content."""
+    text: str
+    """The pattern as an absolute path."""
 
     def allows(self, effect: Effect) -> bool:
-        """Match a resolved path by component."""
+        """Match a resolved path by component; with wildcards the shell has yet to expand, all they can be."""
         match effect:
-            case WritePath(path=path, unresolved=unresolved):
-                return not unresolved and self.regex.fullmatch(path) is not None
-            case ReadPath(path=path):
-                return self.regex.fullmatch(path) is not None
+            case WritePath(path=path, unresolved=unresolved, glob=glob):
+                return not unresolved and self._covers(path, glob=glob)
+            case ReadPath(path=path, glob=glob):
+                return self._covers(path, glob=glob)
             case _:
                 return False
 
     def restricts(self, effect: Effect) -> bool:
-        """Match the same and what lies under it."""
+        """Match the same and what lies under it; of wildcards anything they can be."""
         match effect:
-            case WritePath(path=path, unresolved=unresolved):
-                return not unresolved and self.below.fullmatch(path) is not None
-            case ReadPath(path=path):
-                return self.below.fullmatch(path) is not None
+            case WritePath(path=path, unresolved=unresolved, glob=glob):
+                if unresolved:
+                    return False
+            case ReadPath(path=path, glob=glob):
+                pass
             case _:
                 return False
+        return self.below.fullmatch(path) is not None or (glob and _could_meet(self.text, path))
+
+    def _covers(self, path: str, *, glob: bool) -> bool:
+        # What stands for a wildcard matches no literal of the pattern, only a wildcard of its own.
+        return self.regex.fullmatch(_SHELL_WILDCARD.sub("\0", path) if glob else path) is not None
+
+
+_SHELL_WILDCARD = re.compile(r"\*+|\?|\[[^/\]]*\]|\[")
+
+
+def _could_meet(pattern: str, glob: str) -> bool:
+    """Return whether some path could match both a pattern and a shell's wildcards; when unsure, true."""
+    mine, theirs = pattern.split("/"), glob.split("/")
+    for one, other in zip(mine, theirs, strict=False):
+        if one == "**":
+            return _could_meet_part(mine[-1], theirs[-1])
+        if not _could_meet_part(one, other):
+            return False
+    return "**" in mine or len(mine) <= len(theirs)
+
+
+def _could_meet_part(one: str, other: str) -> bool:
+    """Compare what stands before the first and behind the last wildcard of two components."""
+    if one == "**":
+        return True
+    first, second = re.split(r"[*?\[]", one), re.split(r"[*?\[]", other)
+    heads = first[0], second[0]
+    if len(first) == 1 and len(second) == 1:
+        return one == other
+    tails = re.split(r"[*?\]]", one)[-1], re.split(r"[*?\]]", other)[-1]
+    return _compatible(*heads, str.startswith) and _compatible(*tails, str.endswith)
+
+
+def _compatible(one: str, other: str, holds: Callable[[str, str], bool]) -> bool:
+    return holds(one, other) or holds(other, one)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,7 +252,9 @@ def path_pattern(text: str, place: Place) -> PathPattern:
     except ValueError as error:
         raise PatternError(str(error)) from None
     return PathPattern(
-        regex=re.compile(source, re.DOTALL), below=re.compile(f"(?:{source})(?:/.*)?", re.DOTALL)
+        regex=re.compile(source, re.DOTALL),
+        below=re.compile(f"(?:{source})(?:/.*)?", re.DOTALL),
+        text=absolute_pattern(text, place),
     )
 
 
