@@ -5,6 +5,7 @@ from pathlib import Path
 
 from agentctl.blueprint.model import Blueprint
 from agentctl.clock import Clock
+from agentctl.llm.base import LanguageModel
 from agentctl.llm.provider_config import ProviderConfig, ProviderSettings, RetryPolicy
 from agentctl.llm.script import Script, load_script, script_from_table
 from agentctl.settings.model import ProviderTable
@@ -26,6 +27,7 @@ def provider_config(settings: Settings, blueprint: Blueprint, clock: Clock) -> P
         script_dir=blueprint.source.path.parent,
         proxy=network.proxy,
         ca_file=Path(network.ca_file) if network.ca_file else None,
+        openers={"local": _open_local},
         clock=clock,
     )
 
@@ -42,6 +44,13 @@ def blueprint_script(blueprint: Blueprint) -> Script | None:
         return load_script(source.path.parent / blueprint.script.file)
     beside = source.path.with_name(f"{source.path.stem}.script.toml")
     return load_script(beside) if beside.is_file() else None
+
+
+def _open_local(name: str) -> LanguageModel:
+    """Open an embedded model; the module is loaded by those alone who use one."""
+    from agentctl.llm.local import open_local  # noqa: PLC0415
+
+    return open_local(name)
 
 
 def _provider(table: ProviderTable) -> ProviderSettings:
