@@ -1,13 +1,14 @@
 """The layers of one agent: who said what, from the launch flags to the built-in defaults."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 from agentctl.errors import Position
 from agentctl.policy.paths import Place
 from agentctl.policy.patterns import Pattern
-from agentctl.policy.rules import NO_RULES, Entry, Rule, RuleSet
-from agentctl.protocol.decisions import LayerName, Verdict
+from agentctl.policy.rules import COMMAND_LINE, NO_RULES, Entry, Rule, RuleSet
+from agentctl.protocol.decisions import Held, LayerName, Say, Verdict
 from agentctl.protocol.effects import Effect
 
 SHELL_ENTRIES = ("shell", "write_file", "read_file", "network")
@@ -28,19 +29,24 @@ NO_LAUNCH = Launch()
 """A run started without a permission flag."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Saying:
-    """A verdict, and the rule that gave it."""
+    """A verdict, the layer and the rule that gave it. One object a rule: compared by identity."""
 
+    layer: LayerName
     verdict: Verdict
     rule: str
     position: Position
-    by_pattern: bool
+    by_pattern: bool = False
+
+
+Voice: TypeAlias = tuple["Pattern | None", Saying]
+"""A rule, compiled for a place, and what it says; None for a rule on the tool as a whole."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundRule:
-    """A rule compiled for a place."""
+    """A rule compiled for a place, outside of any layer."""
 
     tool: str
     text: str
@@ -56,27 +62,23 @@ class Speaker:
     tool: str
     """As written: the canonical name, or the glob."""
     default: Saying | None
-    deny: tuple[BoundRule, ...]
-    ask: tuple[BoundRule, ...]
-    allow: tuple[BoundRule, ...]
+    limits: tuple[Voice, ...]
+    """Deny patterns, then ask patterns."""
+    allows: tuple[Voice, ...]
 
     def words(self) -> tuple[Verdict, ...]:
-        """Return every verdict that stands in the entry, whatever its pattern."""
-        words = [self.default.verdict] if self.default is not None else []
-        words += [Verdict.DENY] * len(self.deny) + [Verdict.ASK] * len(self.ask)
-        return tuple(words)
+        """Return every verdict of the entry that is not an allow by pattern."""
+        words = [saying.verdict for _, saying in self.limits]
+        return (*words, self.default.verdict) if self.default is not None else tuple(words)
 
     def by_pattern(self, effect: Effect) -> Saying | None:
         """Return what a matching pattern says: a deny first, then ask, then allow."""
-        for rule in self.deny:
-            if rule.pattern is not None and rule.pattern.restricts(effect):
-                return Saying(verdict=Verdict.DENY, rule=rule.text, position=rule.position, by_pattern=True)
-        for rule in self.ask:
-            if rule.pattern is not None and rule.pattern.restricts(effect):
-                return Saying(verdict=Verdict.ASK, rule=rule.text, position=rule.position, by_pattern=True)
-        for rule in self.allow:
-            if rule.pattern is not None and rule.pattern.allows(effect):
-                return Saying(verdict=Verdict.ALLOW, rule=rule.text, position=rule.position, by_pattern=True)
+        for pattern, saying in self.limits:
+            if pattern is not None and pattern.restricts(effect):
+                return saying
+        for pattern, saying in self.allows:
+            if pattern is not None and pattern.allows(effect):
+                return saying
         return None
 
 
@@ -84,9 +86,20 @@ class Speaker:
 class LaunchSpeaker:
     """The launch flags that speak for one tool, compiled."""
 
-    deny: tuple[BoundRule, ...]
-    ask: tuple[BoundRule, ...]
-    allow: tuple[BoundRule, ...]
+    limits: tuple[Voice, ...]
+    """`--deny`, then `--ask`."""
+    allows: tuple[Voice, ...]
+    yolo: Saying | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Outcome:
+    """What the sayings of all layers come to; the same sayings always come to the same."""
+
+    verdict: Verdict
+    held: Held
+    decisive: Saying
+    says: tuple[Say, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +109,7 @@ class _Cache:
     speakers: dict[str, tuple[Speaker, ...]] = field(default_factory=dict)
     launch: dict[str, LaunchSpeaker] = field(default_factory=dict)
     shell_words: list[tuple[LayerName, Verdict]] = field(default_factory=list)
+    outcomes: dict[tuple[object, ...], Outcome] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,13 +160,22 @@ class Layers:
         """Return the launch flags that speak for `tool`."""
         found = self._cache.launch.get(tool)
         if found is None:
+            launch, place = self.launch, self.place
             found = LaunchSpeaker(
-                deny=bind_rules((rule for rule in self.launch.deny if rule.speaks_for(tool)), self.place),
-                ask=bind_rules((rule for rule in self.launch.ask if rule.speaks_for(tool)), self.place),
-                allow=bind_rules((rule for rule in self.launch.allow if rule.speaks_for(tool)), self.place),
+                limits=(
+                    *_flag_voices("--deny", Verdict.DENY, launch.deny, tool, place),
+                    *_flag_voices("--ask", Verdict.ASK, launch.ask, tool, place),
+                ),
+                allows=tuple(_flag_voices("--allow", Verdict.ALLOW, launch.allow, tool, place)),
+                yolo=_YOLO if launch.yolo else None,
             )
             self._cache.launch[tool] = found
         return found
+
+    @property
+    def outcomes(self) -> dict[tuple[object, ...], Outcome]:
+        """Outcomes found before, by what was said; for `judge` alone."""
+        return self._cache.outcomes
 
     def named(self) -> tuple[tuple[LayerName, RuleSet], ...]:
         """Return the layers of rules with their names, narrow to wide."""
@@ -177,15 +200,15 @@ class Layers:
 
     def denies_word(self, tool: str) -> bool:
         """Return whether a layer denies the tool as a whole."""
-        return any(rule.pattern is None for rule in self.launch_speaker(tool).deny) or any(
+        flags = self.launch_speaker(tool).limits
+        return any(pattern is None and saying.verdict is Verdict.DENY for pattern, saying in flags) or any(
             speaker.default is not None and speaker.default.verdict is Verdict.DENY
             for speaker in self.speakers(tool)
         )
 
     def has_word_of_its_own(self, tool: str) -> bool:
         """Return whether anyone but the built-in layer names `tool`, by more than the glob for all."""
-        flags = self.launch_speaker(tool)
-        return bool(flags.deny or flags.ask) or any(
+        return bool(self.launch_speaker(tool).limits) or any(
             speaker.layer != "built-in" and speaker.tool.strip("*") for speaker in self.speakers(tool)
         )
 
@@ -197,13 +220,14 @@ class Layers:
                 found += [
                     (speaker.layer, word) for speaker in self.speakers(tool) for word in speaker.words()
                 ]
-                flags = self.launch_speaker(tool)
-                found += [("launch", Verdict.DENY) for _ in flags.deny]
-                found += [("launch", Verdict.ASK) for _ in flags.ask]
+                found += [("launch", saying.verdict) for _, saying in self.launch_speaker(tool).limits]
             if self.parent is not None:
                 found += self.parent.shell_words()
             found.append(("built-in", Verdict.ALLOW))  # so that an empty answer is remembered too
         return tuple(found)
+
+
+_YOLO = Saying(layer="launch", verdict=Verdict.ALLOW, rule="--yolo", position=COMMAND_LINE)
 
 
 def _bind(layer: LayerName, entry: Entry, place: Place) -> Speaker:
@@ -213,11 +237,33 @@ def _bind(layer: LayerName, entry: Entry, place: Place) -> Speaker:
         tool=entry.tool,
         default=None
         if default is None
-        else Saying(verdict=default, rule=entry.tool, position=entry.position, by_pattern=False),
-        deny=bind_rules(entry.deny, place),
-        ask=bind_rules(entry.ask, place),
-        allow=bind_rules(entry.allow, place),
+        else Saying(layer=layer, verdict=default, rule=entry.tool, position=entry.position),
+        limits=(
+            *_voices(layer, Verdict.DENY, entry.deny, place),
+            *_voices(layer, Verdict.ASK, entry.ask, place),
+        ),
+        allows=tuple(_voices(layer, Verdict.ALLOW, entry.allow, place)),
     )
+
+
+def _voices(layer: LayerName, verdict: Verdict, rules: Iterable[Rule], place: Place) -> Iterator[Voice]:
+    for rule in rules:
+        yield (
+            rule.compiled(place),
+            Saying(layer=layer, verdict=verdict, rule=str(rule), position=rule.position, by_pattern=True),
+        )
+
+
+def _flag_voices(
+    flag: str, verdict: Verdict, rules: Iterable[Rule], tool: str, place: Place
+) -> Iterator[Voice]:
+    for rule in rules:
+        if rule.speaks_for(tool):
+            text = f"{flag} {rule}"
+            yield (
+                rule.compiled(place),
+                Saying(layer="launch", verdict=verdict, rule=text, position=COMMAND_LINE),
+            )
 
 
 def bind_rules(rules: Iterable[Rule], place: Place) -> tuple[BoundRule, ...]:

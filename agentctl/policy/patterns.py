@@ -42,6 +42,10 @@ class ShellPattern:
     words: tuple[Word, ...]
     open_end: bool
     """The pattern ended in a `*` word: any further words, or none."""
+    literal: bool
+    """No word holds a `*`."""
+    program: str
+    """The first word where it is a name without a folder or wildcard; a way to say no early."""
 
     def allows(self, effect: Effect) -> bool:
         """Match the exact words; a word the shell has yet to make is covered by a `*` only.
@@ -61,6 +65,10 @@ class ShellPattern:
         """Match the same, and the program under any path, and words that could turn out to match."""
         if not isinstance(effect, RunProgram):
             return False
+        if self.program and not effect.unknown:
+            program = effect.argv[0]
+            if program != self.program and not program.endswith(f"/{self.program}"):
+                return False
         argv = _bare(effect.argv, self.words[:1])
         return self._could_cover(argv, effect) if effect.unknown else self._covers(argv, effect)
 
@@ -68,9 +76,11 @@ class ShellPattern:
         count = len(self.words)
         if len(argv) < count or (len(argv) > count and not self.open_end):
             return False
-        for word, given in zip(self.words, argv, strict=False):
-            if word != given and (isinstance(word, str) or word.fullmatch(given) is None):
+        if self.literal:
+            if argv[:count] != self.words:
                 return False
+        elif not all(_fits(word, given) for word, given in zip(self.words, argv, strict=False)):
+            return False
         return not effect.unknown or self._covers_unknown(argv, effect)
 
     def _covers_unknown(self, argv: tuple[str, ...], effect: RunProgram) -> bool:
@@ -237,7 +247,13 @@ def shell_pattern(text: str) -> ShellPattern:
     open_end = not isinstance(words[-1], str) and words[-1].pattern == _ANYTHING
     if open_end:
         words.pop()
-    return ShellPattern(words=tuple(words), open_end=open_end)
+    first = words[0] if words else ""
+    return ShellPattern(
+        words=tuple(words),
+        open_end=open_end,
+        literal=all(isinstance(word, str) for word in words),
+        program=first if isinstance(first, str) and "/" not in first else "",
+    )
 
 
 @lru_cache(maxsize=4096)
@@ -332,6 +348,11 @@ def _split(text: str) -> list[tuple[tuple[str, bool], ...]]:
 _PLAIN = re.compile(r"[A-Za-z0-9_./:@%+=,~^{}\[\]?!#$&;|<>()-]+")
 
 
+_PLAIN_LINE = re.compile(
+    r"[A-Za-z0-9_./:@%+=,~^{}\[\]?!#$&;|<>()-]+(?: [A-Za-z0-9_./:@%+=,~^{}\[\]?!#$&;|<>()-]+)*"
+)
+
+
 def quote_word(word: str) -> str:
     """Return `word` as a pattern that matches exactly it."""
     if _PLAIN.fullmatch(word) and word not in _OPERATORS:
@@ -343,4 +364,11 @@ def quote_word(word: str) -> str:
 
 def quote_words(words: tuple[str, ...]) -> str:
     """Return a pattern that matches exactly these words."""
+    line = " ".join(words)
+    if (
+        _PLAIN_LINE.fullmatch(line)
+        and line.count(" ") == len(words) - 1
+        and not _OPERATORS.intersection(words)
+    ):
+        return line
     return " ".join(quote_word(word) for word in words)

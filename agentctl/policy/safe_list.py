@@ -1,6 +1,6 @@
 """Commands known to be harmless: programs with the options and operands under which they only look."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from agentctl.errors import Position
@@ -105,27 +105,32 @@ def _system_name(program: str) -> str:
 
 
 def _accepted(program: SafeProgram, command: RunProgram, start: int) -> bool:
-    words = Words(
-        words=command.argv[start:],
-        unknown=_moved(command.unknown, start),
-        spread=_moved(command.spread, start),
-        dashed=_moved(command.dashed, start),
-    )
+    if isinstance(program.forms[0], AnyForm):
+        return True
+    words = _words_from(command.argv, (command.unknown, command.spread, command.dashed), start)
     for form, first in zip(program.forms, program.first, strict=True):
         rest = words
         if first:
             if not words.words or 0 in words.unknown or words.words[0] not in first:
                 continue
-            rest = Words(
-                words=words.words[1:],
-                unknown=_moved(words.unknown, 1),
-                spread=_moved(words.spread, 1),
-                dashed=_moved(words.dashed, 1),
-            )
+            rest = _words_from(words.words, (words.unknown, words.spread, words.dashed), 1)
         if form.accepts(rest):
             return True
     return False
 
 
-def _moved(positions: tuple[int, ...] | frozenset[int], start: int) -> frozenset[int]:
-    return frozenset(position - start for position in positions) if positions else frozenset()
+_Positions = Collection[int]
+
+
+def _words_from(
+    words: tuple[str, ...], positions: tuple[_Positions, _Positions, _Positions], start: int
+) -> Words:
+    unknown, spread, dashed = positions
+    if not unknown:
+        return Words(words=words[start:])
+    return Words(
+        words=words[start:],
+        unknown=frozenset(position - start for position in unknown),
+        spread=frozenset(position - start for position in spread),
+        dashed=frozenset(position - start for position in dashed),
+    )
