@@ -198,7 +198,7 @@ class StageTable:
     required_tools: Texts = ()
     """Tools that wait for a person and stay offered when nobody is there."""
     tool_permissions: Rules = EMPTY
-    """Rules of this stage; the strictest of all layers holds."""
+    """Rules of this stage: for the tools they name they stand in place of the blueprint's."""
     max_steps: Positive | None = None
     """Model calls until the stage ends as `max_steps`."""
     max_revisits: Count | None = None

@@ -2,13 +2,14 @@
 
 import json
 from enum import StrEnum
-from typing import assert_never
+from typing import Annotated, assert_never
 
 import typer
 
 from agentctl.blueprint.model import Blueprint
 from agentctl.settings.model import ConfigTable
 from agentctl.toml.json_schema import schema_of
+from agentctl.toml.reference import reference_of
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -32,11 +33,22 @@ def schema_text(kind: Kind) -> str:
     return json.dumps(found, indent=2, ensure_ascii=False) + "\n"
 
 
+def reference_text(kind: Kind) -> str:
+    """Return every key as Markdown tables: what docs/ has between its reference marks."""
+    return reference_of(Blueprint if kind is Kind.BLUEPRINT else ConfigTable)
+
+
 @app.command()
-def schema(kind: Kind) -> None:
+def schema(
+    kind: Kind,
+    *,
+    markdown: Annotated[
+        bool, typer.Option("--markdown", help="Every key with its meaning, as Markdown tables.")
+    ] = False,
+) -> None:
     """Print the JSON Schema of a blueprint or of config.toml, for editors and other tools.
 
     An editor with a TOML language server checks and completes a file that begins with
     "#:schema PATH"; `agentctl new` writes that line.
     """
-    typer.echo(schema_text(kind), nl=False)
+    typer.echo(reference_text(kind) if markdown else schema_text(kind), nl=False)
