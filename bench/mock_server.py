@@ -23,7 +23,8 @@ def reply_events(step: int, steps: int, tool: str) -> list[dict[str, object]]:
         deltas: list[dict[str, object]] = [{"content": word} for word in words]
         finish = "stop"
     else:
-        arguments = json.dumps({"command": f"echo step {step}"} if tool == "shell" else {})
+        given = {"command": f"echo step {step}"} if tool == "shell" else {"timezone": f"Etc/GMT+{step % 12}"}
+        arguments = json.dumps(given)
         size = max(1, len(arguments) // CHUNKS_PER_REPLY)
         head = {
             "index": 0,

@@ -108,7 +108,15 @@ async def open_child(house: House, parent: RunParts, seed: ChildSeed) -> OpenedC
     parts = family_run(
         house,
         kind,
-        RunSeed(run_id=seed.run_id, thread_id=seed.thread_id, workdir=workdir, launch=launch, parent=parent),
+        RunSeed(
+            run_id=seed.run_id,
+            thread_id=seed.thread_id,
+            workdir=workdir,
+            launch=launch,
+            agent=seed.request.agent,
+            name=seed.name,
+            parent=parent,
+        ),
         snapshot,
     )
     lease = await house.journal.acquire(seed.thread_id)
