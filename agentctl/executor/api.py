@@ -89,6 +89,12 @@ class WorkdirState:
     """Path → inode, size, mtime in ns, ctime in ns."""
     complete: bool
     """False: more files than are counted; changes beyond them are not seen."""
+    directories: Mapping[bytes, int] = field(default_factory=dict, repr=False)
+    """Path → mtime in ns."""
+    taken_ns: int = 0
+    """What happened before this moment is not counted, whenever it is noticed; 0 counts all."""
+    quiet_mark: int = -1
+    """The executor's own count of commands that may have written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -153,6 +153,16 @@ class RootPins:
         pin = self._pins[root] = (place, held)
         return pin
 
+    def check(self, place: Path) -> None:
+        """Notice that a root, given as it was resolved, is not the one that was pinned.
+
+        Raises:
+            ToolError: as `resolved`.
+        """
+        for root, (resolved_place, _) in tuple(self._pins.items()):
+            if resolved_place == place:
+                self.resolved(root)
+
     def close(self) -> None:
         """Let go of every root. Idempotent."""
         pins, self._pins = self._pins, {}

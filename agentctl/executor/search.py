@@ -8,6 +8,7 @@ its time is up, because Python's `re` can't be interrupted.
 import json
 import os
 import re
+import resource
 import sys
 import warnings
 from collections import deque
@@ -29,6 +30,8 @@ _SPAN = 16_384
 """Characters of a line searched at once; a longer line is searched in overlapping spans."""
 _OVERLAP = 1024
 _FEW_OPTIONAL = 4
+_SPARE_S = 5
+_SPARE_S = 5
 _MAX_LINE = 1 << 22
 """Bytes of a line that are looked at at all."""
 
@@ -239,9 +242,9 @@ class ChildSearch:
         return (sys.executable, "-P", "-s", "-m", "agentctl.executor.search")
 
     @staticmethod
-    def import_path() -> str:
-        """Return the directory the child finds this package in."""
-        return str(Path(__file__).resolve().parents[2])
+    def environment() -> dict[str, str]:
+        """Return the child's environment: where it finds this package, and nothing else."""
+        return {"PYTHONPATH": str(Path(__file__).resolve().parents[2]), "PYTHONUTF8": "1"}
 
     @staticmethod
     def decode(answer: bytes) -> GrepResult:
@@ -260,6 +263,12 @@ class ChildSearch:
 def main() -> None:
     """Search as the JSON on standard input says, and print the result as JSON."""
     asked = json.load(sys.stdin)
+    # Whoever waits for this kills it in time; should they be gone, the kernel does.
+    seconds = int(asked["request"]["timeout_s"]) + _SPARE_S
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+    # Whoever waits for this kills it in time; should they be gone, the kernel does.
+    seconds = int(asked["request"]["timeout_s"]) + _SPARE_S
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
     base = asked["base"]
     place = ResolvedPath(
         path=Path(base["path"]),

@@ -1,0 +1,153 @@
+"""What commands wrote: the workdir before and after, for write budgets.
+
+A file made or replaced counts its size, a file changed in place its growth, and each one counts as a file.
+The state before is the last one known, and of what changed since only that counts which changed after the
+command began: so one walk a command is enough, and none where the kernel counted no write and no directory
+changed.
+"""
+
+import os
+import stat
+import time
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+from agentctl.executor.api import WorkdirChange, WorkdirState
+from agentctl.executor.paths import shown_name
+
+MAX_FILES = 1_000_000
+_NAMED = 100
+_CLOCK_STEP_NS = 20_000_000
+"""File times advance in steps of the kernel's tick; so much earlier than now can a change look."""
+_OWN_CLOCK = frozenset({"ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "zfs", "overlay", "tmpfs"})
+_COUNTED_WRITES = frozenset({"ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs"})
+
+FileKey = tuple[int, int, int, int]
+
+
+def take_state(roots: Iterable[Path], checkpoint: Callable[[], None]) -> WorkdirState:
+    """Return the files and directories under some roots as they stand. Links are not followed. Blocks."""
+    files: dict[bytes, FileKey] = {}
+    directories: dict[bytes, int] = {}
+    taken = now_ns()
+    waiting = [os.fsencode(root) for root in roots]
+    complete = True
+    while waiting:
+        checkpoint()
+        place = waiting.pop()
+        try:
+            directories[place] = os.lstat(place).st_mtime_ns
+            # SAFETY: only names and sizes are read; nothing is opened but directories under the roots.
+            with os.scandir(place) as entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        waiting.append(entry.path)
+                    else:
+                        files[entry.path] = _key(entry.stat(follow_symlinks=False))
+        except OSError:
+            # It went away meanwhile, or may not be read, and then not by a command either.
+            continue
+        if len(files) > MAX_FILES:
+            complete = False
+            break
+    return WorkdirState(files=files, complete=complete, directories=directories, taken_ns=taken)
+
+
+def compare(before: WorkdirState, after: WorkdirState, own: Mapping[bytes, FileKey]) -> WorkdirChange:
+    """Return what changed after `before.taken_ns`; what agentctl itself wrote (`own`) is left out. Pure."""
+    since = before.taken_ns - _CLOCK_STEP_NS
+    counted = 0
+    changed: list[bytes] = []
+    for path, key in after.files.items():
+        old = before.files.get(path)
+        if key == old or key[3] < since or own.get(path) == key:
+            continue
+        changed.append(path)
+        inode, size = key[:2]
+        counted += max(0, size - old[1]) if old is not None and old[0] == inode else size
+    if after.complete and before.complete:
+        gone = before.files.keys() - after.files.keys()
+        changed += [path for path in gone if _changed_directory(path.rpartition(b"/")[0], after, since)]
+    return WorkdirChange(
+        counted_bytes=counted,
+        files=len(changed),
+        paths=tuple(shown_name(path) for path in sorted(changed)[:_NAMED]),
+    )
+
+
+def any_directory_changed(before: WorkdirState) -> bool:
+    """Tell whether a name came or went under the roots since a state. Blocks."""
+    since = before.taken_ns - _CLOCK_STEP_NS
+    for place, known in before.directories.items():
+        try:
+            found = os.lstat(place).st_mtime_ns
+        except OSError:
+            return True
+        if found != known and found >= since:
+            return True
+    return False
+
+
+def _changed_directory(place: bytes, after: WorkdirState, since: int) -> bool:
+    return after.directories.get(place, since) >= since
+
+
+def _key(status: os.stat_result) -> FileKey:
+    size = status.st_size if stat.S_ISREG(status.st_mode) else 0
+    return status.st_ino, size, status.st_mtime_ns, status.st_ctime_ns
+
+
+def now_ns() -> int:
+    """Return the time by the clock that file times are taken from."""
+    clock = getattr(time, "CLOCK_REALTIME_COARSE", time.CLOCK_REALTIME)
+    return time.clock_gettime_ns(clock)
+
+
+class DiskFacts:
+    """What is known of the file systems that directories are on. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._kinds: dict[int, str] = {}
+
+    def clock_is_ours(self, place: Path) -> bool:
+        """Tell whether files there get this machine's time."""
+        return self._kind(place) in _OWN_CLOCK
+
+    def counts_writes(self, place: Path) -> bool:
+        """Tell whether the kernel counts a process's writes there."""
+        return self._kind(place) in _COUNTED_WRITES
+
+    def _kind(self, place: Path) -> str:
+        try:
+            device = os.stat(place).st_dev
+        except OSError:
+            return ""
+        if device not in self._kinds:
+            self._kinds[device] = _kind_of_device(device)
+        return self._kinds[device]
+
+
+def _kind_of_device(device: int) -> str:
+    wanted = f"{os.major(device)}:{os.minor(device)}"
+    try:
+        # SAFETY: a fixed name.
+        with open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as file:
+            for line in file:
+                before, _, after = line.partition(" - ")
+                if before.split()[2] == wanted:
+                    return after.split()[0]
+    except OSError:
+        return ""
+    return ""
+
+
+def free_bytes(path: Path) -> int:
+    """Return what an ordinary user may still write where a path is, or would be. Blocks."""
+    place = path
+    while True:
+        try:
+            found = os.statvfs(place)
+        except FileNotFoundError:
+            place = place.parent
+        else:
+            return found.f_bavail * found.f_frsize

@@ -1,0 +1,194 @@
+"""What a program writes, taken in bounded memory: its beginning and end, and all of it in a file."""
+
+import codecs
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from agentctl.executor.prepare import open_new
+from agentctl.executor.process_types import Output
+from agentctl.executor.text import cut_end, cut_start, looks_binary, show
+
+PIECE = 1 << 20
+_LIVE_BYTES = 1 << 20
+"""Of one command shown while it runs; beyond it, pieces go to the file without being looked at."""
+_AT_ONCE = 16 << 20
+"""Moved to the file before others get a turn."""
+
+
+class Spill:
+    """The file that takes what does not fit in memory, up to a cap."""
+
+    def __init__(self, directory: Path, name: str, cap: Callable[[], int]) -> None:
+        self.path = directory / name
+        self.size = 0
+        self._cap = cap
+        self._cap_bytes = 0
+        self._held = -1
+
+    def open(self) -> None:
+        """Make the file, private, in its directory; replaces nothing. Blocks.
+
+        Raises:
+            OSError: it can't be made; output beyond memory is then only counted.
+        """
+        self._held = open_new(self.path.parent, self.path.name)
+        self._cap_bytes = self._cap()
+
+    @property
+    def room(self) -> int:
+        """Bytes that it still takes; 0 when it could not be made."""
+        return max(0, self._cap_bytes - self.size)
+
+    def write(self, data: bytes) -> None:
+        """Append what there is room for. Blocks."""
+        view = memoryview(data)[: self.room]
+        try:
+            while view:
+                count = os.write(self._held, view)
+                self.size += count
+                view = view[count:]
+        except OSError:
+            self._cap_bytes = self.size
+
+    def take(self, pipe: int) -> int | None:
+        """Move bytes from a pipe into the file without looking at them. Blocks on the disk only.
+
+        Returns how many; 0 at the end of the pipe; None when it is empty for now.
+        """
+        moved = 0
+        while moved < _AT_ONCE and self.room:
+            try:
+                count = os.splice(pipe, self._held, min(PIECE, self.room))
+            except BlockingIOError:
+                return moved or None
+            except OSError:
+                # A full disk, or a file system without splice: what comes is read and counted.
+                self._cap_bytes = self.size
+                return moved or None
+            if not count:
+                return moved
+            self.size += count
+            moved += count
+        return moved or None
+
+    def last(self, count: int) -> bytes:
+        """Return the last bytes of the file."""
+        return os.pread(self._held, count, max(0, self.size - count))
+
+    def close(self) -> None:
+        """Close the file; it stays. Idempotent."""
+        if self._held >= 0:
+            os.close(self._held)
+            self._held = -1
+
+
+class Collector:
+    """Takes one stream of a command."""
+
+    def __init__(
+        self, *, head_bytes: int, tail_bytes: int, spill: Spill, on_output: Callable[[str], None] | None
+    ) -> None:
+        self._head_bytes = max(0, head_bytes)
+        self._tail_bytes = max(0, tail_bytes)
+        self._spill = spill
+        self._on_output = on_output
+        self._decoder = codecs.getincrementaldecoder("utf-8")("backslashreplace")
+        self._memory = bytearray()
+        """All of it, until that is more than head and tail; then the head only."""
+        self._end = bytearray()
+        """The last bytes that did not go to the file."""
+        self._total = 0
+        self._spilling = False
+
+    @property
+    def unseen(self) -> bool:
+        """Whether pieces may go to the file without being looked at."""
+        shown = self._on_output is None or self._total >= _LIVE_BYTES
+        return self._spilling and shown and self._spill.room > 0 and hasattr(os, "splice")
+
+    @property
+    def goes_to_disk(self) -> bool:
+        """Whether the next piece may be written to the file."""
+        return self._spilling and self._spill.room > 0
+
+    def take(self, pipe: int) -> int | None:
+        """Move bytes to the file; see `Spill.take`. Only while `unseen`."""
+        before = self._spill.size
+        result = self._spill.take(pipe)
+        self._total += self._spill.size - before
+        return result
+
+    def add(self, data: bytes) -> None:
+        """Take a piece that was read. Blocks on the disk where it is long."""
+        self._total += len(data)
+        if (
+            self._on_output is not None
+            and self._total <= _LIVE_BYTES
+            and (text := self._decoder.decode(data))
+        ):
+            self._on_output(text.replace("\0", "\\x00"))
+        if not self._spilling:
+            self._memory += data
+            if len(self._memory) > self._head_bytes + self._tail_bytes:
+                self._begin_spill()
+            return
+        before = self._spill.size
+        self._spill.write(data)
+        self._keep_end(data[self._spill.size - before :])
+
+    def _begin_spill(self) -> None:
+        self._spilling = True
+        try:
+            self._spill.open()
+        except OSError:
+            self._keep_end(bytes(self._memory[self._head_bytes :]))
+        else:
+            self._spill.write(bytes(self._memory))
+            self._keep_end(bytes(self._memory[max(self._spill.size, self._head_bytes) :]))
+        del self._memory[self._head_bytes :]
+
+    def _keep_end(self, data: bytes) -> None:
+        self._end += data
+        if len(self._end) > 2 * self._tail_bytes + PIECE:
+            del self._end[: len(self._end) - self._tail_bytes]
+
+    def finish(self) -> Output:
+        """Return what came. The collector is of no use afterwards."""
+        try:
+            return self._output()
+        finally:
+            self._spill.close()
+
+    def _output(self) -> Output:
+        head = bytes(self._memory)
+        tail = b""
+        if self._spilling:
+            tail = bytes(self._end[max(0, len(self._end) - self._tail_bytes) :])
+            missing = self._tail_bytes - len(tail)
+            if missing > 0 and self._spill.size:
+                kept = min(missing, max(0, self._spill.size - len(head)))
+                tail = self._spill.last(kept) + tail
+        spilled = self._spill.size > 0
+        spill = self._spill.path if spilled else None
+        if looks_binary(head[:PIECE]) or looks_binary(tail):
+            return Output(
+                head="",
+                tail="",
+                total_bytes=self._total,
+                omitted_bytes=self._total,
+                binary=True,
+                spill=spill,
+                spill_bytes=self._spill.size,
+            )
+        if self._spilling:
+            head = head[: len(head) - cut_end(head)]
+            tail = tail[cut_start(tail) :]
+        return Output(
+            head=show(head),
+            tail=show(tail),
+            total_bytes=self._total,
+            omitted_bytes=self._total - len(head) - len(tail),
+            spill=spill,
+            spill_bytes=self._spill.size,
+        )

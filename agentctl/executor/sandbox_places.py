@@ -1,0 +1,127 @@
+"""What of this machine a sandboxed command sees: from the policy, and from what exists at this moment."""
+
+import os
+import stat
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from agentctl.executor.git_places import GitPlaces, git_places
+from agentctl.executor.paths import follow
+from agentctl.executor.process_types import CommandRequest
+
+CREDENTIAL_STORES = (
+    "~/.ssh", "~/.gnupg", "~/.aws", "~/.azure", "~/.config/gcloud", "~/.kube", "~/.docker/config.json",
+    "~/.netrc", "~/.git-credentials", "~/.config/git/credentials", "~/.config/gh", "~/.config/glab-cli",
+    "~/.npmrc", "~/.yarnrc.yml", "~/.pypirc", "~/.config/pypoetry/auth.toml", "~/.cargo/credentials",
+    "~/.cargo/credentials.toml", "~/.gem/credentials", "~/.m2/settings.xml", "~/.gradle/gradle.properties",
+    "~/.password-store", "~/.local/share/keyrings", "~/.vault-token", "~/.terraform.d/credentials.tfrc.json",
+    "~/.config/op", "~/.config/hub", "~/.pgpass", "~/.my.cnf", "~/.config/rclone", "~/.boto", "~/.s3cfg",
+    "~/.mozilla", "~/.config/google-chrome", "~/.config/chromium", "~/.thunderbird", "~/.bash_history",
+    "~/.zsh_history", "~/.python_history", "~/.psql_history", "~/.mysql_history", "~/.local/share/fish",
+    "/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/sudoers", "/etc/sudoers.d",
+    "/etc/ssl/private",
+)  # fmt: skip
+"""Hidden unless `read` names one. What does not exist costs nothing."""
+
+SYSTEM_PLACES = (
+    "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix", "/snap", "/sys",
+)  # fmt: skip
+"""Read by programs to be programs; what is mounted when `read` is narrower than everything."""
+
+PRIVATE_PLACES = ("/tmp", "/run", "/var/tmp")  # noqa: S108 - these are covered by empty ones, not used
+"""Each command gets these empty: sockets and other people's files live there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Places:
+    """Absolute, resolved, existing; shorter paths may contain longer ones, and the longer one decides."""
+
+    everything: bool
+    """The whole machine can be read but for what is hidden."""
+    readable: tuple[Path, ...]
+    hidden: tuple[Path, ...]
+    emptied: tuple[Path, ...]
+    writable: tuple[Path, ...]
+    kept: tuple[Path, ...]
+    """Read-only inside what is writable: git's hooks and configuration."""
+    held: tuple[Path, ...]
+    """Writable directories that can't be moved away, so that what is kept in them stays where it is."""
+    workdir_owner: int
+    git: GitPlaces | None
+
+
+def places_for(
+    request: CommandRequest, workdir: Path, environment: Mapping[str, str], private: Iterable[Path]
+) -> Places:
+    """Return what a command sees. `private` are agentctl's own folders. Looks at the file system; blocks.
+
+    A place named in `read` that is hidden by default is shown again; one in `hide` never is.
+    """
+    policy, home = request.sandbox, request.roots.home
+    named = _existing(_absolute(place, home) for place in policy.read if place != "/")
+    revealed = set(named)
+    default = _existing([*(_absolute(place, home) for place in CREDENTIAL_STORES), *private])
+    hidden = [place for place in default if place not in revealed]
+    hidden += _existing(_absolute(place, home) for place in policy.hide)
+    everything = "/" in policy.read
+    programs = _existing(_program_places(environment))
+    temp = _existing([request.roots.temp])
+    git = git_places(workdir)
+    writable = [] if request.read_only else [workdir]
+    writable += temp + _existing(_absolute(place, home) for place in policy.write)
+    kept: tuple[Path, ...] = ()
+    held: tuple[Path, ...] = ()
+    if git is not None and not request.read_only:
+        writable += [place for place in git.outside if place.exists()]
+        kept, held = git.kept, git.held
+    readable = [*named, *programs, *_existing(request.roots.read_paths), *_resolver(network=policy.network)]
+    if not everything:
+        readable += _existing(Path(place) for place in SYSTEM_PLACES)
+    if request.read_only:
+        readable.append(workdir)
+    return Places(
+        everything=everything,
+        readable=tuple(dict.fromkeys(readable)),
+        hidden=tuple(dict.fromkeys(hidden)),
+        emptied=tuple(place for place in _existing(Path(place) for place in PRIVATE_PLACES)),
+        writable=tuple(dict.fromkeys(writable)),
+        kept=kept,
+        held=held,
+        workdir_owner=workdir.stat().st_uid,
+        git=git,
+    )
+
+
+def _absolute(place: str, home: Path) -> Path:
+    return home / place[2:] if place == "~" or place.startswith("~/") else Path("/", place)
+
+
+def _existing(places: Iterable[Path]) -> list[Path]:
+    """Return where places lead, those that are there and are files or directories."""
+    found: list[Path] = []
+    for place in places:
+        led = follow(place).path
+        try:
+            mode = os.stat(led).st_mode
+        except OSError:
+            continue
+        if (stat.S_ISDIR(mode) or stat.S_ISREG(mode)) and led != Path("/"):
+            found.append(led)
+    return found
+
+
+def _program_places(environment: Mapping[str, str]) -> list[Path]:
+    """Return where programs come from if an emptied place would cover it."""
+    path = (Path(part) for part in environment.get("PATH", "").split(":") if part.startswith("/"))
+    roots = [
+        part.parent if part.name == "bin" and (part.parent / "pyvenv.cfg").exists() else part for part in path
+    ]
+    return [
+        root for root in roots if any(follow(root).path.is_relative_to(place) for place in PRIVATE_PLACES)
+    ]
+
+
+def _resolver(*, network: bool) -> list[Path]:
+    """Return the name resolver's file, which often lies in /run, where there is a network to use it."""
+    return _existing([Path("/etc/resolv.conf")]) if network else []
