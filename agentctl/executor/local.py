@@ -197,8 +197,8 @@ class LocalExecutor:
 def open_executor(*, environment: Mapping[str, str], passed: tuple[str, ...]) -> LocalExecutor:
     """Return an executor with a machine of its own, to be closed by its user.
 
-    `environment` is what commands' environments are chosen from; `passed` names variables that they get although
-    they look like credentials.
+    `environment` is what commands' environments are chosen from; `passed` names variables that they get
+    although they look like credentials.
     """
     return LocalExecutor(environment=environment, passed=passed)
 
