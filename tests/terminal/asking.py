@@ -1,6 +1,8 @@
 """A program for the tests: asks questions on its terminal and writes the answers to a file.
 
-python -m tests.terminal.asking QUESTIONS ANSWERS [MODE]
+python -m tests.terminal.asking QUESTIONS ANSWERS
+
+All at once; with STEPWISE in the environment one after the other, the next at SIGUSR1.
 """
 
 import json
@@ -47,8 +49,14 @@ async def ask_all(questions: list[Question], place: Path) -> None:
         group.start_soon(interrupted)
         if device is not None:
             group.start_soon(serve_prompts, hub, device, terminal)
+        if os.environ.get("STEPWISE"):
+            with anyio.open_signal_receiver(signal.SIGUSR1) as steps:
+                place.with_suffix(".ready").touch()
+                for question in questions:
+                    await anext(steps)
+                    await ask(question)
         async with anyio.create_task_group() as asking:
-            for question in questions:
+            for question in questions if not answers else ():
                 asking.start_soon(ask, question)
         group.cancel_scope.cancel()
     if device is not None:
