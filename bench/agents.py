@@ -16,16 +16,12 @@ from pathlib import Path
 
 import anyio
 
-from agentctl.agent.snapshot import RunSnapshot
 from agentctl.blueprint.load import load_blueprint
-from agentctl.cli.agent_kind import agent_kind
-from agentctl.cli.family import family_run
-from agentctl.cli.house import open_house
-from agentctl.cli.wiring import RunSeed
-from agentctl.ids import new_run_id, new_thread_id
-from agentctl.protocol.events import LaunchFlags, MessageAdded, RunEnded, RunStarted
-from agentctl.protocol.messages import user_text
+from agentctl.cli.wiring import open_house
+from agentctl.protocol.events import LaunchFlags, RunEnded
+from agentctl.run.agent_kind import agent_kind
 from agentctl.run.runner import run_to_end
+from agentctl.run.start import Order
 from agentctl.settings.load import load_settings
 from bench.rig import mock_service
 
@@ -52,36 +48,14 @@ async def drain(agents: int, folder: Path) -> dict[str, float]:
     """Run that many agents at once and measure."""
     blueprint = load_blueprint(folder / "bench.toml")
     async with open_house(load_settings(), blueprint) as house:
-        flags = LaunchFlags()
-        kind = agent_kind(house, blueprint, folder, flags)
-        source = blueprint.source
+        kind = agent_kind(house, blueprint, folder, LaunchFlags())
         peak = before = pss_mib()
         outcomes: list[str] = []
 
         async def one() -> None:
-            seed = RunSeed(run_id=new_run_id(), thread_id=new_thread_id(), launch=flags, workdir=folder)
-            lease = await house.journal.acquire(seed.thread_id)
-            parts = family_run(house, kind, seed, RunSnapshot())
-            started = RunStarted(
-                run_id=seed.run_id,
-                thread_id=seed.thread_id,
-                agent="bench",
-                task="go",
-                inputs={},
-                context={},
-                workdir=str(folder),
-                blueprint_path=str(source.path),
-                blueprint_source=source.text,
-                blueprint_sha256=source.sha256,
-                found_by="path",
-                policy_sha256="",
-                model="mock",
-                launch=flags,
-            )
-            await parts.recorder.commit(started, MessageAdded(message=user_text("go", source="task")))
-            end = await run_to_end(parts)
+            async with begun(house, blueprint, Order(task="go", workdir=folder), kind) as parts:
+                end = await run_to_end(parts)
             outcomes.append(end.outcome if isinstance(end, RunEnded) else end.reason)
-            await lease.release()
 
         async def watch() -> None:
             nonlocal peak

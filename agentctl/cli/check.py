@@ -15,7 +15,6 @@ from agentctl.blueprint.load import load_blueprint
 from agentctl.blueprint.model import Blueprint
 from agentctl.blueprint.tool_rules import tool_names
 from agentctl.blueprint.trust import Trust, trust_needed
-from agentctl.cli.policy_layers import in_stage, layers_of
 from agentctl.cli.policy_tests import Judge, PolicyTestResult, run_policy_tests
 from agentctl.cli.providers import blueprint_script
 from agentctl.clock import SystemClock
@@ -23,6 +22,7 @@ from agentctl.errors import ExitCode, InvalidInput, Problem
 from agentctl.executor.local import open_executor
 from agentctl.policy.paths import Place
 from agentctl.protocol.values import JsonObject, JsonValue
+from agentctl.run.policy_layers import in_stage, layers_of
 from agentctl.settings.load import load_settings
 from agentctl.settings.settings import Settings
 from agentctl.tools.built_in import built_in_tools

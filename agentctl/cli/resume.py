@@ -10,10 +10,6 @@ from agentctl import __version__
 from agentctl.agent.snapshot import RunSnapshot
 from agentctl.blueprint.load import load_blueprint, parse_blueprint
 from agentctl.blueprint.model import Blueprint
-from agentctl.cli.agent_kind import agent_kind
-from agentctl.cli.family import family_run
-from agentctl.cli.house import House, open_house
-from agentctl.cli.inputs import checked_workdir
 from agentctl.cli.launch import overrides
 from agentctl.cli.options import (
     Allow,
@@ -31,12 +27,17 @@ from agentctl.cli.options import (
     output_of,
 )
 from agentctl.cli.show import show_run
-from agentctl.cli.wiring import RunSeed
+from agentctl.cli.wiring import open_house
 from agentctl.errors import UsageError
 from agentctl.journal.sqlite import open_journal
 from agentctl.locations import data_dir
 from agentctl.protocol.events import LaunchFlags, RunResumed, RunStarted
 from agentctl.protocol.messages import AssistantMessage
+from agentctl.run.agent_kind import agent_kind
+from agentctl.run.build import RunSeed
+from agentctl.run.family import family_run
+from agentctl.run.house import House
+from agentctl.run.inputs import checked_workdir
 from agentctl.run.resume import read_snapshot
 from agentctl.settings.load import load_settings
 

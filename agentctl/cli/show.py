@@ -6,9 +6,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from agentctl.cli.drive import drive
-from agentctl.cli.house import House
 from agentctl.cli.options import Output
 from agentctl.errors import ExitCode
+from agentctl.run.house import House
 from agentctl.run.runner import RunParts
 from agentctl.terminal.api import (
     Device,

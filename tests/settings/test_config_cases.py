@@ -14,7 +14,6 @@ from agentctl.blueprint.catalogue import entries
 from agentctl.blueprint.load import load_blueprint, parse_blueprint
 from agentctl.blueprint.model import Blueprint
 from agentctl.cli.app import run_app
-from agentctl.cli.policy_layers import layers_of
 from agentctl.errors import AgentctlError, InvalidInput, UsageError
 from agentctl.policy.decide import decide
 from agentctl.policy.paths import Place
@@ -22,6 +21,7 @@ from agentctl.policy.rules import parse_rule
 from agentctl.policy.written import BUILT_IN_NAMES
 from agentctl.protocol.decisions import Verdict
 from agentctl.protocol.effects import Effect, RunProgram, WritePath
+from agentctl.run.policy_layers import layers_of
 from agentctl.settings.load import limit_overrides, load_settings
 from agentctl.settings.model_choice import WrittenModel, choose_model
 from agentctl.tables.declared import ModelTable

@@ -6,8 +6,6 @@ from pathlib import Path
 from agentctl.agent.tool_state import StageRules
 from agentctl.blueprint.model import Blueprint, StageTable
 from agentctl.blueprint.tool_rules import tool_names
-from agentctl.cli.house import House
-from agentctl.cli.policy_layers import layers_of
 from agentctl.locations import config_dir, data_dir
 from agentctl.policy.ceilings import Ceilings, ceilings_in_effect
 from agentctl.policy.layers import BoundRule, Launch, Layers, bind_rules
@@ -17,6 +15,8 @@ from agentctl.policy.rules import ToolNames, parse_permissions, parse_rules
 from agentctl.policy.safe_data import safe_list
 from agentctl.policy.safe_list import SafeList
 from agentctl.protocol.events import LaunchFlags
+from agentctl.run.house import House
+from agentctl.run.policy_layers import layers_of
 from agentctl.run.stages import StageModel, request_parameters
 from agentctl.settings.ceilings import ceilings_of
 from agentctl.settings.model_choice import ModelChoice, WrittenModel, choose_model

@@ -13,15 +13,15 @@ from agentctl.agent.snapshot import RunSnapshot
 from agentctl.blueprint.catalogue import Entry, entries
 from agentctl.blueprint.load import load_blueprint
 from agentctl.blueprint.model import Blueprint
-from agentctl.cli.agent_kind import AgentKind, agent_kind
-from agentctl.cli.house import House
-from agentctl.cli.inputs import checked_inputs
-from agentctl.cli.wiring import RunSeed, build_run
 from agentctl.errors import AgentctlError, ToolError, UsageError
 from agentctl.protocol.events import MessageAdded, RunEnded, RunResumed, RunStarted, RunSuspended
 from agentctl.protocol.messages import user_text
 from agentctl.protocol.values import JsonObject
+from agentctl.run.agent_kind import AgentKind, agent_kind
+from agentctl.run.build import RunSeed, build_run
 from agentctl.run.children import ChildSeed
+from agentctl.run.house import House
+from agentctl.run.inputs import checked_inputs
 from agentctl.run.recorder import RunRecorder
 from agentctl.run.resume import read_snapshot
 from agentctl.run.runner import RunParts, run_or_fail

@@ -1,0 +1,129 @@
+"""Builds a run from what its blueprint's runs share and what is its own. The only place that does."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from anyio import to_thread
+
+from agentctl.agent.hooks import NoHooks
+from agentctl.agent.results import CutOnly
+from agentctl.agent.snapshot import RunSnapshot
+from agentctl.agent.tool_state import ToolState, ToolStateParts, build_tool_state
+from agentctl.policy.budgets import Budgets
+from agentctl.policy.grants import GrantBook, restore
+from agentctl.protocol.events import LaunchFlags
+from agentctl.run.active_time import ActiveTime
+from agentctl.run.agent_kind import AgentKind
+from agentctl.run.children import Children, OpenChild
+from agentctl.run.house import House
+from agentctl.run.inbox import JournalInbox
+from agentctl.run.person import HubPerson
+from agentctl.run.recorder import RunRecorder
+from agentctl.run.runner import RunParts
+from agentctl.settings.edit import remember
+from agentctl.tools.definition import ToolPlace
+from agentctl.tools.subagents import subagent_tools
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSeed:
+    """What tells one run from another of the same kind."""
+
+    run_id: str
+    thread_id: str
+    launch: LaunchFlags
+    workdir: Path
+    agent: str = ""
+    """What the agent is: the blueprint's name where empty; a worker stage has its own."""
+    name: str = ""
+    """Tells it from its siblings: `researcher-2`; what it is where empty."""
+    parent: RunParts | None = None
+    """The run that started it, when it is a sub-agent's."""
+    open_child: OpenChild | None = None
+    """Builds its own sub-agents; None when it may start none."""
+    agents: tuple[tuple[str, str], ...] = ()
+    """The agents it may start, with their descriptions."""
+
+
+def build_run(house: House, kind: AgentKind, seed: RunSeed, snapshot: RunSnapshot) -> RunParts:
+    """Return a run that is ready to go on from `snapshot`, an empty one for a new run."""
+    parent = seed.parent
+    recorder = RunRecorder(
+        journal=house.journal,
+        run_id=seed.run_id,
+        thread_id=seed.thread_id,
+        agent=seed.name or seed.agent or kind.blueprint.name,
+        parent_run=parent.recorder.run_id if parent else "",
+        watchers=(house.watch,),
+        snapshot=snapshot,
+    )
+    active = ActiveTime(house.clock)
+    person = HubPerson(hub=house.hub, yolo=seed.launch.yolo, active=active, someone_there=house.someone_there)
+    budgets = parent.tools.budgets.child(kind.ceilings) if parent else Budgets(kind.ceilings, kind.place)
+    budgets.restore(snapshot.spent)
+    children = Children(recorder=recorder, budgets=budgets, open_child=seed.open_child, known=seed.agents)
+    return RunParts(
+        agent=seed.agent or kind.blueprint.name,
+        blueprint=kind.blueprint,
+        recorder=recorder,
+        tools=build_tools(house, kind, seed, snapshot, children),
+        model_of=lambda stage: kind.models[stage.name],
+        person=person,
+        active=active,
+        inbox=JournalInbox(journal=house.journal, run_id=seed.run_id),
+        children=children,
+        clock=house.clock,
+    )
+
+
+def build_tools(
+    house: House, kind: AgentKind, seed: RunSeed, snapshot: RunSnapshot, children: Children
+) -> ToolState:
+    """Return the agent's tool state."""
+    parent, context = seed.parent, kind.blueprint.context
+    layers = replace(kind.layers, parent=parent.tools.layers.for_children()) if parent else kind.layers
+    grants = GrantBook(kind.place)
+    restore(grants, snapshot.grants)
+    own = subagent_tools(children, share_bytes=context.tool_output_max_bytes) if seed.open_child else ()
+    attended = not seed.launch.yolo and house.someone_there()
+    return build_tool_state(
+        ToolStateParts(
+            agent=seed.name or kind.blueprint.name,
+            run_id=seed.run_id,
+            parent_run=parent.recorder.run_id if parent else "",
+            tools=(*kind.tools, *own),
+            stages=kind.stages,
+            layers=layers,
+            safe_list=kind.safe_list,
+            remembered=kind.remembered,
+            grants=grants,
+            budgets=children.budgets,
+            place=ToolPlace(
+                workdir=seed.workdir,
+                temp=house.temp_of(seed.run_id),
+                why_protected=kind.protected.why,
+                read_paths=kind.read_paths,
+                home=Path(kind.place.home),
+                run_id=seed.run_id,
+                agent=kind.blueprint.name,
+            ),
+            hooks=NoHooks(),
+            fold=CutOnly(max_lines=context.tool_output_max_lines, max_bytes=context.tool_output_max_bytes),
+            unattended=not attended,
+            on_ask=seed.launch.on_ask,
+            interaction_timeout_s=_timeout(house),
+            sandbox_auto_allow=False,
+            price_known=lambda _model: True,
+            free_bytes=house.executor.free_bytes,
+            store_rule=_remember,
+        )
+    )
+
+
+def _timeout(house: House) -> float:
+    set_by_user = house.settings.config.limits.interaction_timeout
+    return 3600.0 if set_by_user is None else set_by_user
+
+
+async def _remember(rule: str) -> None:
+    await to_thread.run_sync(remember, rule)

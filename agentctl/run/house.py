@@ -1,0 +1,37 @@
+"""What all runs of one process share: journal, model services, the machine, the hub for questions."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from agentctl.clock import Clock
+from agentctl.executor.api import Executor
+from agentctl.interaction.hub import Hub
+from agentctl.journal.store import Journal
+from agentctl.llm.providers import Providers
+from agentctl.protocol.events import Published
+from agentctl.settings.settings import Settings
+
+
+@dataclass(slots=True, kw_only=True)
+class House:
+    """The shared parts. Made once, closed once."""
+
+    settings: Settings
+    journal: Journal
+    providers: Providers
+    executor: Executor
+    hub: Hub
+    clock: Clock
+    temp: Path
+    """The process's own temp folder; each run gets a folder in it."""
+    catalogue_sha256: dict[str, str] = field(default_factory=dict)
+    """What stood at each blueprint path when the root run began; nothing else may be started in it."""
+    someone_there: Callable[[], bool] = field(default=lambda: False)
+    watch: Callable[[Published], None] = field(default=lambda _published: None)
+
+    def temp_of(self, run_id: str) -> Path:
+        """Return the run's own temp folder, made when it is not there. May block, briefly."""
+        folder = self.temp / run_id
+        folder.mkdir(mode=0o700, exist_ok=True)
+        return folder

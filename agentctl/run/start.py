@@ -1,0 +1,99 @@
+"""Begins a run: its lease, its first commit, and the parts to drive it with."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import anyio
+
+from agentctl import __version__
+from agentctl.agent.snapshot import RunSnapshot
+from agentctl.blueprint.model import Blueprint
+from agentctl.ids import new_run_id, new_thread_id
+from agentctl.protocol.events import LaunchFlags, MessageAdded, RunStarted
+from agentctl.protocol.messages import user_text
+from agentctl.run.agent_kind import AgentKind, agent_kind
+from agentctl.run.build import RunSeed
+from agentctl.run.family import catalogue_hashes, family_run, spawns
+from agentctl.run.house import House
+from agentctl.run.inputs import checked_inputs
+from agentctl.run.resume import thread_messages
+from agentctl.run.runner import RunParts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """What a run is to do."""
+
+    task: str = ""
+    inputs: dict[str, str] = field(default_factory=dict)
+    context: dict[str, str] = field(default_factory=dict)
+    workdir: Path
+    """Absolute and resolved."""
+    flags: LaunchFlags = field(default_factory=LaunchFlags)
+    thread_id: str = ""
+    """The conversation to continue; empty begins one."""
+
+
+@asynccontextmanager
+async def begun(
+    house: House, blueprint: Blueprint, order: Order, kind: AgentKind | None = None
+) -> AsyncIterator[RunParts]:
+    """Give the parts of a run whose beginning is in the journal; the thread is let go at the end.
+
+    `kind` is what earlier runs of the same blueprint, workdir and flags were built from.
+
+    Raises:
+        UsageError: an input is missing or wrong.
+        InvalidInput: a rule or a model name is invalid.
+        ProviderError: no key for a model.
+        StateConflict: another process has the thread.
+    """
+    inputs = checked_inputs(blueprint, order.inputs)
+    kind = kind or agent_kind(house, blueprint, order.workdir, order.flags)
+    if spawns(blueprint) and not house.catalogue_sha256:
+        house.catalogue_sha256 = catalogue_hashes()
+    thread_id = order.thread_id or new_thread_id()
+    earlier = await thread_messages(house.journal, thread_id) if order.thread_id else []
+    seed = RunSeed(run_id=new_run_id(), thread_id=thread_id, workdir=order.workdir, launch=order.flags)
+    lease = await house.journal.acquire(thread_id)
+    try:
+        parts = family_run(house, kind, seed, RunSnapshot(messages=earlier, run_from=len(earlier)))
+        task = order.task or blueprint.agent.description
+        await parts.recorder.commit(
+            _started(kind, seed, order, inputs, house.catalogue_sha256),
+            MessageAdded(message=user_text(task, source="task")),
+        )
+        yield parts
+    finally:
+        with anyio.CancelScope(shield=True):
+            await lease.release()
+
+
+def _started(
+    kind: AgentKind,
+    seed: RunSeed,
+    order: Order,
+    inputs: dict[str, str],
+    catalogue_sha256: dict[str, str],
+) -> RunStarted:
+    blueprint, source = kind.blueprint, kind.blueprint.source
+    return RunStarted(
+        run_id=seed.run_id,
+        thread_id=seed.thread_id,
+        agent=blueprint.name,
+        task=order.task,
+        inputs=inputs,
+        context=order.context,
+        workdir=str(seed.workdir),
+        blueprint_path=str(source.path),
+        blueprint_source=source.text,
+        blueprint_sha256=source.sha256,
+        found_by=source.found_by,
+        policy_sha256="",
+        model=kind.models[blueprint.entry.name].model.name,
+        launch=seed.launch,
+        version=__version__,
+        catalogue_sha256=catalogue_sha256,
+    )
