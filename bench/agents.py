@@ -63,14 +63,14 @@ async def drain(agents: int, folder: Path) -> dict[str, float]:
                 peak = max(peak, pss_mib())
                 await anyio.sleep(0.25)
 
-        begun, cpu = time.perf_counter(), time.process_time()
+        since, cpu = time.perf_counter(), time.process_time()
         async with anyio.create_task_group() as outer:
             outer.start_soon(watch)
             async with anyio.create_task_group() as group:
                 for _ in range(agents):
                     group.start_soon(one)
             outer.cancel_scope.cancel()
-        wall, cpu = time.perf_counter() - begun, time.process_time() - cpu
+        wall, cpu = time.perf_counter() - since, time.process_time() - cpu
     assert outcomes.count("finished") == agents, outcomes[:3]
     return {
         "agents": agents,
