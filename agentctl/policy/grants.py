@@ -106,6 +106,8 @@ def propose(decision: Decision) -> tuple[str, ...]:
     Every key covers its own part, so the same call asks no second time, and parts that are allowed already
     need none. Empty when a part may not be remembered: then nothing of the call is.
     """
+    if decision.verdict is not Verdict.ASK:
+        return ()
     keys: dict[str, None] = {}
     for judgement in decision.judgements:
         if judgement.verdict is not Verdict.ASK:
