@@ -9,7 +9,7 @@ from agentctl.policy.shell.words import Refused
 from agentctl.protocol.effects import Effect, OpaqueCommand
 
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-_MANY = 64
+_MANY = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

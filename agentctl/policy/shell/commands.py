@@ -1,17 +1,23 @@
 """Hears what a line runs and turns it into effects: programs, files, hosts, and what cannot be told."""
 
+import re
+
 from agentctl.policy.shell.builtins import BUILTINS
 from agentctl.policy.shell.calls import Call, Sink, text_of
+from agentctl.policy.shell.git import git
 from agentctl.policy.shell.grammar import Reader
 from agentctl.policy.shell.names import changes_the_shell, inert_before_command, own_variable
 from agentctl.policy.shell.programs import PROGRAMS
 from agentctl.policy.shell.redirects import Redirect
+from agentctl.policy.shell.runners import RUNNERS
 from agentctl.policy.shell.simple import Assignment
 from agentctl.policy.shell.words import AnyWord, Refused, Word
 from agentctl.policy.shell.wrappers import WRAPPERS
 from agentctl.protocol.effects import RunProgram
 
 _MAX_VIA = 12
+_RUN_OTHERS = {**WRAPPERS, **RUNNERS, "git": git}
+_FLAG_VALUE = re.compile(r"-(?:-[A-Za-z0-9][A-Za-z0-9-]*=.*|[A-Za-z]|[A-Za-z]=.*)", re.DOTALL)
 _SHELLS_LIST = "sh bash dash zsh ksh mksh ash rbash fish"
 SHELLS = frozenset(_SHELLS_LIST.split())
 
@@ -40,6 +46,9 @@ class Findings(Sink):
         call = Call(words)
         if assignments:
             self._prefix(assignments, call)
+        if words == ["cat"] and redirects and all(one.operator in {"<<", "<<-"} for one in redirects):
+            self.emit(call, needs_rule=False)  # it repeats text that stands in the line
+            return
         self.run(call)
         if redirects and call.program in SHELLS:
             self._fed(call, redirects)
@@ -100,7 +109,14 @@ class Findings(Sink):
         elif call.direct and first in BUILTINS:
             BUILTINS[first](self, call)
             return
-        wrapper = WRAPPERS.get(name)
+        for word in call.words:
+            if (
+                not isinstance(word, str)
+                and word.lead.startswith("-")
+                and not _FLAG_VALUE.fullmatch(word.lead)
+            ):
+                self.flag("an expansion stands where an option's name is expected")
+        wrapper = _RUN_OTHERS.get(name)
         if wrapper is not None:
             wrapper(self, call)
             return

@@ -18,6 +18,15 @@ _ODD_BLANKS = re.compile(
     "\u205f-\u2064\u206a-\u206f\u3000\u3164\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e0fff]"
 )
 _NUMERIC = "#?$!"
+_REPEATS = re.compile(r"\s*cat[ \t]+<<[ \t]*(['\"])(\w+)\1[ \t]*\n((?:[\s\S]*\n)??)\2\s*")
+"""`cat` of a quoted heredoc: the text as it stands there."""
+_FIRM = re.compile(
+    r"\s*(?:pwd(?: -[LP])?|nproc|whoami|hostname|id -[ugn]+|uname(?: -[a-z]+)?"
+    r"|date(?: \+[%A-Za-z0-9_:./]+)?|mktemp(?: -d)?"
+    r"|git merge-base(?: [A-Za-z0-9@^~/._]\S*)+|git branch --show-current|git rev-parse(?: --show-toplevel"
+    r"| --abbrev-ref| --short| --verify| --git-dir| [A-Za-z0-9@^~/._][^\s$`\"';|&<>()]*)+)\s*"
+)
+"""Commands whose output cannot begin with a dash."""
 _ASSIGNS = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
 _TILDE_ENDS = {"", "/", " ", "\t", "\n", ";", "&", "|", "<", ">", "(", ")"}
 MAX_DEPTH = 24
@@ -242,12 +251,20 @@ class Lexer(ABC):
             self._variable(draft, quoted=quoted)
 
     def _in_parentheses(self, draft: Draft, *, quoted: bool) -> None:
-        numeric = self.text.startswith("(", self.pos)
+        start = self.pos
+        numeric = self.text.startswith("(", start)
         if numeric:
             self.pos += 1
             self.arithmetic("))")
         else:
             self.commands_in_parentheses()
+            inside = self.text[start : self.pos - 1]
+            repeated = _REPEATS.fullmatch(inside) if quoted else None
+            if repeated:
+                self._literal(draft, repeated[3].rstrip("\n"))
+                return
+            if _FIRM.fullmatch(inside) and not draft.out and draft.lead is None:
+                draft.firm = True
         draft.unknown(numeric=numeric, spread=not quoted)
 
     def arithmetic(self, closer: str) -> None:

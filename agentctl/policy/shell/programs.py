@@ -1,8 +1,121 @@
 """What well-known programs read, write and reach, by their options and operands."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
-from agentctl.policy.shell.calls import Call, Sink
+from agentctl.policy.shell.calls import Call, Sink, text_of
+from agentctl.policy.shell.fetchers import FETCHERS
+from agentctl.policy.shell.finding import FINDERS
+from agentctl.policy.shell.hosts import host_of
+from agentctl.policy.shell.options import Grammar, Parsed, take_apart
+from agentctl.policy.shell.special import SPECIAL
+from agentctl.policy.shell.tables import READS, WRITES
+from agentctl.policy.shell.words import AnyWord
 
 Program = Callable[[Sink, Call], None]
-PROGRAMS: dict[str, Program] = {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Habits:
+    """What a program does with its options and operands; see `tables`."""
+
+    grammar: Grammar
+    roles: dict[str, str]
+    program_options: frozenset[str]
+    """With one of these, the first operand is a file like the others."""
+    operands: str
+    risky: bool
+    """It has an option that writes a file or runs a program."""
+
+    def effects(self, sink: Sink, call: Call) -> None:
+        """Add what `call` reads and writes."""
+        parsed = take_apart(call.words[1:], self.grammar)
+        if self.risky and parsed.unsure:
+            sink.flag(
+                f"an expansion could be an option of `{call.program}` that writes a file or runs a program"
+            )
+        for name, value in parsed.options:
+            role = self.roles.get(name, "")
+            if value is None or not role or role == "v":
+                continue
+            if role == "r":
+                sink.read(value)
+            elif role == "w":
+                sink.write(value)
+            elif isinstance(value, str):
+                sink.script(value, call)
+            else:
+                sink.flag(f"the program that `{call.program}` runs is known only to the shell")
+        self._operands(sink, parsed)
+
+    def _operands(self, sink: Sink, parsed: Parsed) -> None:
+        words = parsed.operands
+        kind = self.operands
+        if kind == "pr":
+            sink.read_all(words if parsed.has(*self.program_options) else words[1:])
+        elif kind == "cp":
+            into = parsed.has("t", "target-directory")
+            _read_or_reach(sink, words if into else words[:-1])
+            if words and not into:
+                _write_or_reach(sink, words[-1])
+        else:
+            for at, word in enumerate(words):
+                role = kind[min(at, len(kind) - 1)]
+                if role == "r":
+                    sink.read(word)
+                elif role == "w":
+                    sink.write(word)
+
+
+def _read_or_reach(sink: Sink, words: list[AnyWord]) -> None:
+    for word in words:
+        host = host_of(text_of(word))
+        if host:
+            sink.reach(host)
+        else:
+            sink.read(word)
+
+
+def _write_or_reach(sink: Sink, word: AnyWord) -> None:
+    host = host_of(text_of(word))
+    if host:
+        sink.reach(host)
+    else:
+        sink.write(word)
+
+
+def _habits(options: str, operands: str) -> Habits:
+    roles: dict[str, str] = {}
+    attached: set[str] = set()
+    program: set[str] = set()
+    for entry in options.split():
+        name, _, role = entry.rstrip("!?").partition("=")
+        roles[name] = role or "v"
+        if "!" in entry:
+            program.add(name)
+        if "?" in entry:
+            attached.add(name)
+    grammar = Grammar(
+        values="".join(name for name in roles if len(name) == 1 and name not in attached),
+        attached="".join(name for name in attached if len(name) == 1),
+        long_values=frozenset(name for name in roles if len(name) > 1 and name not in attached),
+        long_flags=frozenset(name for name in attached if len(name) > 1),
+    )
+    risky = any(role in "wx" for role in roles.values()) or operands == "rw"
+    return Habits(
+        grammar=grammar, roles=roles, program_options=frozenset(program), operands=operands, risky=risky
+    )
+
+
+def _read_tables(*tables: str) -> dict[str, Program]:
+    programs: dict[str, Program] = {}
+    for line in "".join(tables).replace("\n    ", " ").split("\n"):
+        if not line:
+            continue
+        names, options, operands = line.split(":")
+        effects = _habits(options, operands.strip()).effects
+        programs.update(dict.fromkeys(names.split(), effects))
+    return programs
+
+
+PROGRAMS: dict[str, Program] = {**_read_tables(READS, WRITES), **FETCHERS, **FINDERS, **SPECIAL}

@@ -1,8 +1,224 @@
-"""Programs that run another program."""
+"""Programs that run another program, and how to find it behind their options.
 
+An allow rule for a transparent wrapper never covers what it runs: the inner command needs a rule of its own,
+or one that names both (`timeout 30 pytest *`). Used with inert options only, the wrapper itself needs none.
+"""
+
+import re
 from collections.abc import Callable
 
-from agentctl.policy.shell.calls import Call, Sink
+from agentctl.policy.shell.calls import Call, Sink, text_of
+from agentctl.policy.shell.names import inert_before_command
+from agentctl.policy.shell.options import Grammar, Parsed, names, take_apart
+from agentctl.policy.shell.words import AnyWord, Word
 
 Wrapper = Callable[[Sink, Call], None]
-WRAPPERS: dict[str, Wrapper] = {}
+
+_ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
+
+
+def pass_on(sink: Sink, call: Call, inner: list[AnyWord], *, inert: bool) -> None:
+    """Add the wrapper and the command `inner` that it runs, which needs a rule of its own."""
+    if not inner:
+        sink.emit(call)
+        return
+    sink.emit(call, needs_rule=not inert)
+    sink.run(call.inner(inner, needs_rule=True))
+
+
+def pass_on_anything(sink: Sink, call: Call, inner: list[AnyWord]) -> None:
+    """Add a wrapper whose own rule is enough; deny and ask rules still reach what it runs."""
+    sink.emit(call)
+    if inner and isinstance(inner[0], str):
+        sink.run(call.inner(inner, needs_rule=False))
+
+
+def pass_on_guess(sink: Sink, call: Call, words: list[AnyWord]) -> None:
+    """The inner command cannot be found for certain: deny and ask rules try each place where it may begin."""
+    sink.emit(call)
+    for at, word in enumerate(words[:40]):
+        if isinstance(word, str) and word and not word.startswith("-"):
+            sink.emit(call.inner(words[at:], needs_rule=False))
+
+
+def _transparent(grammar: Grammar, *, inert: frozenset[str], operands: int = 0) -> Wrapper:
+    """A wrapper whose first operand, behind `operands` others, is the program."""
+
+    def wrapper(sink: Sink, call: Call) -> None:
+        parsed = take_apart(call.words[1:], grammar, first_ends=True)
+        if parsed.unsure:
+            sink.flag(f"an expansion could be an option of `{call.program}`, or the program that it runs")
+        known = all(name in inert for name, _ in parsed.options)
+        plain = all(isinstance(word, str) for word in parsed.rest[:operands])
+        if not known and not _all_known(parsed, grammar):
+            pass_on_guess(sink, call, list(call.words[1:]))
+            return
+        pass_on(sink, call, parsed.rest[operands:], inert=known and plain)
+
+    return wrapper
+
+
+def _all_known(parsed: Parsed, grammar: Grammar) -> bool:
+    letters = grammar.values + grammar.attached
+    long = grammar.long_values | grammar.long_flags
+    return all(name in letters if len(name) == 1 else name in long for name, _ in parsed.options)
+
+
+_TIMEOUT = _transparent(
+    Grammar(
+        values="ks",
+        long_values=names("kill-after signal"),
+        long_flags=names("foreground preserve-status verbose"),
+    ),
+    inert=names("k s v kill-after signal foreground preserve-status verbose"),
+    operands=1,
+)
+_STDBUF = _transparent(
+    Grammar(values="ioe", long_values=names("input output error")), inert=names("i o e input output error")
+)
+_TIME = _transparent(
+    Grammar(
+        values="of", long_values=names("output format"), long_flags=names("append verbose portability quiet")
+    ),
+    inert=names("p v f q verbose portability format quiet"),
+)
+_NOTHING = _transparent(Grammar(), inert=frozenset())
+_SETSID = _transparent(Grammar(long_flags=names("ctty fork wait")), inert=frozenset())
+_IONICE = _transparent(
+    Grammar(values="cnpPu", long_values=names("class classdata pid pgid uid"), long_flags=names("ignore")),
+    inert=names("c n t class classdata ignore"),
+)
+_CHRT = _transparent(
+    Grammar(values="TPD", long_flags=names("batch fifo idle other rr")), inert=frozenset(), operands=1
+)
+_TASKSET = _transparent(
+    Grammar(long_flags=names("all-tasks cpu-list pid")), inert=names("c cpu-list"), operands=1
+)
+_CHROOT = _transparent(Grammar(long_values=names("userspec groups")), inert=frozenset(), operands=1)
+_FLOCK = _transparent(
+    Grammar(values="wE", long_values=names("timeout wait conflict-exit-code")), inert=frozenset(), operands=1
+)
+_TRACE = _transparent(Grammar(values="aeEIoOpPsSuX", long_values=names("output trace")), inert=frozenset())
+
+
+def _nice(sink: Sink, call: Call) -> None:
+    words = call.words[1:]
+    if words and isinstance(words[0], str) and re.fullmatch(r"--?[0-9]+", words[0]):
+        pass_on(sink, call, list(words[1:]), inert=True)
+        return
+    _NICE(sink, call)
+
+
+_NICE = _transparent(Grammar(values="n", long_values=names("adjustment")), inert=names("n adjustment"))
+_ENV_GRAMMAR = Grammar(
+    values="uCSa",
+    long_values=names("unset chdir split-string argv0"),
+    long_flags=names(
+        "ignore-environment null debug default-signal ignore-signal block-signal list-signal-handling"
+    ),
+)
+
+
+def _env(sink: Sink, call: Call) -> None:
+    """`env [-i] [-u NAME] [NAME=VALUE …] [PROGRAM …]`."""
+    parsed = take_apart(call.words[1:], _ENV_GRAMMAR, first_ends=True)
+    rest = parsed.rest
+    inert = not parsed.options
+    while rest and _ASSIGNMENT.match(_lead(rest[0])):
+        name, _, value = _lead(rest[0]).partition("=")
+        inert = inert and isinstance(rest[0], str) and inert_before_command(name, value)
+        rest = rest[1:]
+    if rest and isinstance(rest[0], Word):
+        sink.flag("an expansion stands where `env` expects a variable or a program")
+    split = parsed.value("S", "split-string")
+    if split is not None:
+        sink.emit(call)
+        sink.flag("`env -S` takes its text apart in a way of its own")
+        sink.script(" ".join([text_of(split), *map(text_of, rest)]), call)
+        return
+    place = parsed.value("C", "chdir")
+    before = sink.places.now
+    if place is not None:
+        sink.places.at(sink.places.target(text_of(place)) if isinstance(place, str) else ("",))
+    pass_on(sink, call, rest, inert=inert)
+    sink.places.at(before)
+
+
+def _lead(word: AnyWord) -> str:
+    return word if isinstance(word, str) else word.lead
+
+
+_XARGS_GRAMMAR = Grammar(
+    values="aEILnPsd",
+    attached="eil",
+    long_values=names("arg-file max-lines max-args max-procs max-chars delimiter process-slot-var"),
+    long_flags=names("null eof replace exit interactive no-run-if-empty open-tty verbose show-limits"),
+)
+_XARGS_INERT = names(
+    "0 r n P L I d s x null no-run-if-empty max-args max-procs max-lines delimiter max-chars exit t"
+)
+_XARGS_FLAGS = names("0 r x t p o")
+
+
+def _xargs(sink: Sink, call: Call) -> None:
+    """The words that xargs adds are known to nobody: they stand for any number of words at the end."""
+    parsed = take_apart(call.words[1:], _XARGS_GRAMMAR, first_ends=True)
+    file = parsed.value("a", "arg-file")
+    if file is not None:
+        sink.read(file)
+    if parsed.unsure:
+        sink.flag("an expansion could be an option of `xargs`, or the program that it runs")
+    known = all(
+        name in _XARGS_GRAMMAR.values + _XARGS_GRAMMAR.attached
+        or name in _XARGS_FLAGS
+        or name in _XARGS_GRAMMAR.long_values | _XARGS_GRAMMAR.long_flags
+        for name, _ in parsed.options
+    )
+    mark = parsed.value("I", "i", "replace")
+    mark_text = text_of(mark) if mark is not None else "{}" if parsed.has("I", "i", "replace") else ""
+    inner = [_replaced(word, mark_text) for word in parsed.rest] or ["echo"]
+    if not mark_text:
+        inner.append(_added())
+    if not known:
+        pass_on_guess(sink, call, list(call.words[1:]))
+        return
+    outer = Call([*call.words[: len(call.words) - len(parsed.rest)], *inner])
+    outer.via, outer.outer, outer.inside, outer.direct = call.via, call.outer, call.inside, call.direct
+    sink.emit(call, needs_rule=not all(name in _XARGS_INERT for name, _ in parsed.options))
+    sink.run(outer.inner(inner, needs_rule=True))
+
+
+def _replaced(word: AnyWord, mark: str) -> AnyWord:
+    if not mark or not isinstance(word, str) or mark not in word:
+        return word
+    unknown = Word(word)
+    unknown.lead = word.partition(mark)[0]
+    return unknown
+
+
+def _added() -> Word:
+    word = Word("…")
+    word.spread = True
+    return word
+
+
+WRAPPERS: dict[str, Wrapper] = {
+    "timeout": _TIMEOUT,
+    "gtimeout": _TIMEOUT,
+    "nice": _nice,
+    "nohup": _transparent(Grammar(), inert=frozenset({"-"})),
+    "time": _TIME,
+    "gtime": _TIME,
+    "stdbuf": _STDBUF,
+    "setsid": _SETSID,
+    "ionice": _IONICE,
+    "chrt": _CHRT,
+    "taskset": _TASKSET,
+    "chroot": _CHROOT,
+    "flock": _FLOCK,
+    "strace": _TRACE,
+    "ltrace": _TRACE,
+    "env": _env,
+    "xargs": _xargs,
+    "gxargs": _xargs,
+}

@@ -1,0 +1,210 @@
+"""Programs whose files stand in a script, a pair of words, or an archive."""
+
+import re
+from collections.abc import Callable
+
+from agentctl.policy.shell.calls import Call, Sink, text_of
+from agentctl.policy.shell.options import Grammar, Parsed, names, take_apart
+from agentctl.policy.shell.sed import read_sed
+from agentctl.policy.shell.words import AnyWord, Word
+
+_SED = Grammar(
+    values="efl",
+    attached="iI",
+    long_values=frozenset({"expression", "file", "line-length"}),
+    long_flags=names("in-place quiet silent regexp-extended separate null-data sandbox posix"),
+)
+
+
+def _sed(sink: Sink, call: Call) -> None:
+    parsed = take_apart(call.words[1:], _SED)
+    if parsed.unsure:
+        sink.flag("an expansion could be an option of `sed` that writes a file, or a script that does")
+    scripts = [value for name, value in parsed.options if name in {"e", "expression"} and value is not None]
+    operands = parsed.operands
+    for name, value in parsed.options:
+        if name in {"f", "file"} and value is not None:
+            sink.read(value)
+    if not parsed.has("e", "expression", "f", "file"):
+        scripts, operands = operands[:1], operands[1:]
+    for script in scripts:
+        _sed_script(sink, call, script)
+    sink.read_all(operands)
+    if parsed.has("i", "I", "in-place"):
+        sink.write_all(operands)
+
+
+def _sed_script(sink: Sink, call: Call, script: AnyWord) -> None:
+    if isinstance(script, Word):
+        # Text from a variable may hold `w FILE` or `e`.
+        sink.flag("the script that `sed` runs is known only to the shell")
+        return
+    found = read_sed(script)
+    for name in found.writes:
+        sink.write(name)
+    for name in found.reads:
+        sink.read(name)
+    if found.runs:
+        sink.flag("a `sed` script runs a program")
+        for text in found.commands:
+            sink.script(text, call)
+
+
+def _dd(sink: Sink, call: Call) -> None:
+    for word in call.words[1:]:
+        lead = word if isinstance(word, str) else word.lead
+        key, _, value = lead.partition("=")
+        if key not in {"if", "of"}:
+            if isinstance(word, Word):
+                sink.flag("an expansion could name a file that `dd` writes")
+            continue
+        target: AnyWord = value
+        if isinstance(word, Word):
+            target = Word(word.text.partition("=")[2])
+            target.lead = value
+        if key == "of":
+            sink.write(target)
+        else:
+            sink.read(target)
+
+
+_TAR = Grammar(
+    values="fCTXIgKLNVHbF",
+    long_values=names(
+        "file directory files-from exclude-from use-compress-program to-command checkpoint-action"
+        " info-script new-volume-script exclude transform strip-components owner group mode mtime"
+        " one-top-level rsh-command listed-incremental index-file newer format blocking-factor label"
+        " warning sort"
+    ),
+    long_flags=names(
+        "create extract get list append update delete compare diff catenate concatenate verbose gzip"
+        " bzip2 xz zstd checkpoint auto-compress absolute-names preserve-permissions same-owner"
+    ),
+)
+_TAR_RUNS = names("I use-compress-program to-command F info-script new-volume-script rsh-command")
+
+
+def _tar(sink: Sink, call: Call) -> None:
+    words = list(call.words[1:])
+    if words and isinstance(words[0], str) and words[0] and not words[0].startswith("-"):
+        words = _old_style(words)
+    parsed = take_apart(words, _TAR)
+    if parsed.unsure:
+        sink.flag("an expansion could be an option of `tar` that runs a program")
+    for name, value in parsed.options:
+        text = text_of(value) if value is not None else ""
+        if name in _TAR_RUNS:
+            sink.script(text, call)
+        elif name == "checkpoint-action" and text.startswith("exec="):
+            sink.script(text[5:], call)
+        elif name in {"T", "files-from", "X", "exclude-from"} and value is not None:
+            sink.read(value)
+    _archive(sink, parsed)
+
+
+def _archive(sink: Sink, parsed: Parsed) -> None:
+    archive = parsed.value("f", "file")
+    reading = parsed.has("x", "extract", "get", "t", "list", "d", "compare", "diff")
+    if archive is not None:
+        (sink.read if reading else sink.write)(archive)
+    if parsed.has("x", "extract", "get"):
+        sink.write(parsed.value("C", "directory") or ".")
+    elif not reading:
+        sink.read_all(parsed.operands)
+        if parsed.has("remove-files"):
+            sink.write_all(parsed.operands)
+
+
+def _old_style(words: list[AnyWord]) -> list[AnyWord]:
+    """`tar xf a.tar -v`: the letters of the first word take their values in turn."""
+    letters, rest = text_of(words[0]), words[1:]
+    out: list[AnyWord] = []
+    for letter in letters:
+        if letter in _TAR.values and rest:
+            out += [f"-{letter}", rest[0]]
+            rest = rest[1:]
+        else:
+            out.append(f"-{letter}")
+    return out + rest
+
+
+def _unzip(sink: Sink, call: Call) -> None:
+    parsed = take_apart(call.words[1:], Grammar(values="dxP"))
+    sink.read_all(parsed.operands[:1])
+    if not parsed.has("l", "p", "t", "v", "Z", "z"):
+        sink.write(parsed.value("d") or ".")
+
+
+def _ln(sink: Sink, call: Call) -> None:
+    parsed = take_apart(
+        call.words[1:], Grammar(values="tS", long_values=frozenset({"target-directory", "suffix"}))
+    )
+    into = parsed.value("t", "target-directory")
+    if into is not None:
+        sink.write(into)
+    elif len(parsed.operands) > 1:
+        sink.write(parsed.operands[-1])
+    elif parsed.operands:
+        only = parsed.operands[0]
+        sink.write(only if isinstance(only, Word) else only.rstrip("/").rpartition("/")[2])
+
+
+def _patch(sink: Sink, call: Call) -> None:
+    parsed = take_apart(
+        call.words[1:],
+        Grammar(
+            values="iopdrBDFgVYz",
+            long_values=names("input output directory strip reject-file"),
+        ),
+    )
+    for value in (parsed.value("i", "input"), *parsed.operands[1:2]):
+        if value is not None:
+            sink.read(value)
+    if not parsed.has("dry-run"):
+        sink.write(parsed.value("o", "output") or (parsed.operands[0] if parsed.operands else "."))
+
+
+_DIRECT = re.compile(r">>?\s*\"([^\"]+)\"")
+
+
+def _awk_program(sink: Sink, call: Call) -> None:
+    """A literal file that an awk program writes, on top of what its options and operands read."""
+    parsed = take_apart(call.words[1:], Grammar(values="fvFieE"))
+    for text in parsed.operands[:1]:
+        if isinstance(text, str):
+            for name in _DIRECT.findall(text):
+                sink.write(name)
+
+
+def _in_place(letter: str) -> Callable[[Sink, Call], None]:
+    """An interpreter with an option that edits its operands (`perl -i`)."""
+
+    def program(sink: Sink, call: Call) -> None:
+        parsed = take_apart(call.words[1:], Grammar(values="eEIMm", attached="i0lFCD"))
+        if parsed.has(letter):
+            scripted = parsed.has("e", "E")
+            sink.write_all(parsed.operands if scripted else parsed.operands[1:])
+
+    return program
+
+
+def _find_writer(sink: Sink, call: Call) -> None:
+    """`split` and its like write files next to a prefix."""
+    del call
+    sink.write(".")
+
+
+SPECIAL: dict[str, Callable[[Sink, Call], None]] = {
+    "sed": _sed,
+    "gsed": _sed,
+    "dd": _dd,
+    "tar": _tar,
+    "gtar": _tar,
+    "bsdtar": _tar,
+    "unzip": _unzip,
+    "ln": _ln,
+    "patch": _patch,
+    "perl": _in_place("i"),
+    "ruby": _in_place("i"),
+    "csplit": _find_writer,
+}
