@@ -2,17 +2,21 @@
 
 pyreqwest (Rust's reqwest) does the work, on asyncio alone. It was taken for its cost (docs/dependencies.md)
 and because it does what users need; `tests/llm/test_http.py` shows each against a loopback server: proxies,
-an own certificate authority, a limit on silence between chunks, and cancellation that closes the socket.
+an own certificate authority, a limit on silence between chunks, and cancellation that closes the socket once
+the answer has begun. A call that is cancelled before that is abandoned: pyreqwest 0.15 lets go of it without
+aborting it, and its connection stays until the limit on silence.
 """
 
+import math
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import SplitResult, urljoin, urlsplit
 
+import anyio
 from pyreqwest.client import Client, ClientBuilder
 from pyreqwest.exceptions import ConnectError, DetailedPyreqwestError, PyreqwestError, RequestTimeoutError
 from pyreqwest.proxy import ProxyBuilder
@@ -80,6 +84,9 @@ class HttpResponse:
                 chunk = await read()
             except PyreqwestError as error:
                 raise _failure(error, self.url) from None
+            except anyio.get_cancelled_exc_class():
+                await _own_cancellation()
+                raise
             if chunk is None:
                 return
             yield bytes(chunk)
@@ -117,11 +124,7 @@ class Http:
         """
         url = call.url
         for _ in range(_MOST_REDIRECTS + 1):
-            async with AsyncExitStack() as stack:
-                try:
-                    response = await stack.enter_async_context(self._request(call, url, options))
-                except PyreqwestError as error:
-                    raise _failure(error, url) from None
+            async with _opened(self._request(call, url, options), url) as response:
                 if response.status not in _REDIRECTS:
                     yield HttpResponse(response, url)
                     return
@@ -140,6 +143,8 @@ class Http:
             request = request.header(name, value)
         for name, value in call.secret_headers.items():
             request = request.header(name, value, is_sensitive=True)
+        # Hand over what came: by default the client fills 64 KB before it gives the first piece.
+        request = request.streamed_read_buffer_limit(1)
         if call.body:
             request = request.body_bytes(call.body)
         return request.build_streamed()
@@ -163,6 +168,32 @@ class Http:
                 builder = builder.add_root_certificate_pem(options.ca_file.read_bytes())
             self._clients[key] = builder.build()
         return self._clients[key]
+
+
+@asynccontextmanager
+async def _opened(request: StreamRequest, url: str) -> AsyncIterator[Response]:
+    try:
+        response = await request.__aenter__()
+    except PyreqwestError as error:
+        raise _failure(error, url) from None
+    except anyio.get_cancelled_exc_class():
+        await _own_cancellation()
+        raise
+    try:
+        yield response
+    finally:
+        with anyio.CancelScope(shield=True):
+            await request.__aexit__(None, None, None)
+
+
+async def _own_cancellation() -> None:
+    """Raise the cancellation of the scope that was cancelled; return if none was.
+
+    The client raises a cancellation of its own making, which anyio does not know as its scope's and would
+    let escape. Waiting inside a cancelled scope raises the right one.
+    """
+    if anyio.current_effective_deadline() == -math.inf:
+        await anyio.sleep_forever()
 
 
 def origin_of(url: str) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import anyio
-from anyio.abc import SocketAttribute, SocketStream, TaskGroup
+from anyio.abc import SocketAttribute, SocketStream
 from anyio.from_thread import start_blocking_portal
 
 from agentctl.protocol.values import JsonValue
@@ -52,6 +52,8 @@ class Answer:
     """Drop the connection after the last piece, without the end that HTTP wants."""
     stall: bool = False
     """Keep the connection open after the last piece and say nothing more."""
+    late_s: float = 0.0
+    """Seconds before the headers."""
     silent: bool = False
     """Do not even send headers; keep the connection open."""
 
@@ -105,6 +107,8 @@ class ReplayServer:
         if answer.silent:
             await self._until_gone(stream)
             return False
+        if answer.late_s:
+            await anyio.sleep(answer.late_s)
         reason = _REASONS.get(answer.status, "Status")
         lines = [f"HTTP/1.1 {answer.status} {reason}", "transfer-encoding: chunked"]
         lines += [f"{name}: {value}" for name, value in answer.headers.items()]
@@ -137,12 +141,19 @@ class ReplayServer:
 @asynccontextmanager
 async def replay_server(answers: Answers) -> AsyncIterator[ReplayServer]:
     """Run a server inside this event loop until the block is left."""
-    async with anyio.create_task_group() as group:
-        server = await _start(answers, group)
+    listener = await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=0)
+    failure: Exception | None = None
+    async with listener, anyio.create_task_group() as group:
+        server = ReplayServer(answers, listener.extra(SocketAttribute.local_port))  # noqa: S610 - anyio, no query
+        group.start_soon(listener.serve, server.serve)
         try:
             yield server
+        except Exception as error:  # noqa: BLE001 - raised again below, outside the group that would wrap it
+            failure = error
         finally:
             group.cancel_scope.cancel()
+    if failure is not None:
+        raise failure
 
 
 @contextmanager
@@ -153,13 +164,6 @@ def replay_server_in_thread(answers: Answers) -> Iterator[ReplayServer]:
         portal.wrap_async_context_manager(replay_server(answers)) as server,
     ):
         yield server
-
-
-async def _start(answers: Answers, group: TaskGroup) -> ReplayServer:
-    listener = await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=0)
-    server = ReplayServer(answers, listener.extra(SocketAttribute.local_port))  # noqa: S610 - anyio, not a query
-    group.start_soon(listener.serve, server.serve)
-    return server
 
 
 async def _read_request(stream: SocketStream, rest: bytes) -> tuple[Received | None, bytes]:

@@ -1,0 +1,215 @@
+"""The seam to the HTTP client does what users need, shown on loopback."""
+
+import json
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import anyio
+import pytest
+from anyio.abc import SocketAttribute, SocketStream
+from anyio.streams.tls import TLSListener
+
+from agentctl.llm.base import ModelCallFailed
+from agentctl.llm.http import Http, HttpCall, HttpOptions, is_loopback, origin_of
+from agentctl.testing.replay_server import Answer, Received, ReplayServer, replay_server
+
+pytestmark = pytest.mark.anyio
+TLS = Path(__file__).resolve().parents[1] / "corpus" / "llm" / "tls"
+
+
+async def fetch(call: HttpCall, options: HttpOptions | None = None) -> tuple[int, bytes]:
+    http = Http()
+    try:
+        async with http.send(call, options or HttpOptions()) as response:
+            return response.status, await response.read(1_000_000)
+    finally:
+        await http.aclose()
+
+
+async def test_a_body_goes_out_and_the_answer_comes_back_in_pieces() -> None:
+    answer = Answer(headers={"x-request-id": "r1"}, pieces=[b"one ", b"two"])
+    async with replay_server([answer]) as server:
+        call = HttpCall(
+            url=server.url + "/v1/x?a=1", headers={"accept": "text/plain"}, secret_headers={"x-key": "k"}
+        )
+
+        assert await fetch(call) == (200, b"one two")
+
+    received = server.received[0]
+    assert (received.method, received.path) == ("POST", "/v1/x?a=1")
+    assert received.headers["x-key"] == "k"
+    assert received.headers["user-agent"] == "agentctl"
+
+
+async def test_silence_between_chunks_is_a_stall() -> None:
+    async with replay_server([Answer(pieces=[b"begin"], stall=True)]) as server:
+        with pytest.raises(ModelCallFailed) as caught:
+            await fetch(HttpCall(url=server.url), HttpOptions(stall_timeout_s=0.2))
+
+    assert caught.value.details.kind == "stalled"
+    assert caught.value.details.retryable
+
+
+async def test_silence_before_the_headers_is_a_stall_and_not_a_failed_connection() -> None:
+    async with replay_server([Answer(silent=True)]) as server:
+        with pytest.raises(ModelCallFailed) as caught:
+            await fetch(HttpCall(url=server.url), HttpOptions(stall_timeout_s=0.2))
+
+    assert caught.value.details.kind == "stalled"
+
+
+async def test_comments_that_keep_a_stream_alive_count_as_bytes() -> None:
+    answer = Answer(pieces=[b": ping\n\n"] * 8 + [b"data: {}\n\n"], pause_s=0.06)
+    async with replay_server([answer]) as server:
+        status, body = await fetch(HttpCall(url=server.url), HttpOptions(stall_timeout_s=0.3))
+
+    assert (status, body.count(b"ping")) == (200, 8)
+
+
+async def test_cancelling_a_call_closes_its_connection() -> None:
+    http = Http()
+    async with replay_server([Answer(pieces=[b"begin"], stall=True)]) as server:
+        with anyio.move_on_after(0.2):
+            async with http.send(HttpCall(url=server.url), HttpOptions()) as response:
+                await response.read(100)
+
+        with anyio.fail_after(5):
+            await server.wait_hung_up()
+    await http.aclose()
+
+
+async def test_a_connection_that_dies_inside_the_body_is_a_transport_failure() -> None:
+    async with replay_server([Answer(pieces=[b"begin"], cut=True)]) as server:
+        with pytest.raises(ModelCallFailed) as caught:
+            await fetch(HttpCall(url=server.url))
+
+    assert (caught.value.details.kind, caught.value.details.code) == ("transport", "")
+
+
+async def test_no_connection_at_all_is_told_apart() -> None:
+    async with replay_server([]) as server:
+        url = server.url
+    with pytest.raises(ModelCallFailed, match="no connection to") as caught:
+        await fetch(HttpCall(url=url + "/secret?key=abc"))
+
+    assert caught.value.details.code == "connect"
+    assert "abc" not in caught.value.message
+
+
+async def test_a_redirect_inside_the_origin_is_followed_with_its_body() -> None:
+    def answer(request: Received) -> Answer:
+        if request.path == "/old":
+            return Answer(status=308, headers={"location": "/new"})
+        return Answer(body=request.body)
+
+    async with replay_server(answer) as server:
+        call = HttpCall(url=server.url + "/old", secret_headers={"authorization": "Bearer k"}, body=b"hello")
+        assert await fetch(call) == (200, b"hello")
+
+
+async def test_a_redirect_to_another_origin_with_a_key_is_refused() -> None:
+    async with replay_server([Answer(body=b"stolen")]) as thief:
+        moved = Answer(status=307, headers={"location": thief.url + "/x"})
+        async with replay_server([moved]) as server:
+            with pytest.raises(ModelCallFailed, match="the key is not sent to another origin") as caught:
+                await fetch(HttpCall(url=server.url, secret_headers={"authorization": "Bearer k"}))
+
+    assert thief.received == []
+    assert not caught.value.details.retryable
+
+
+async def test_a_redirect_that_drops_the_request_is_refused() -> None:
+    async with replay_server([Answer(status=302, headers={"location": "/login"})]) as server:
+        with pytest.raises(ModelCallFailed, match="302"):
+            await fetch(HttpCall(url=server.url))
+
+
+async def test_a_configured_proxy_is_used_and_told_the_target() -> None:
+    async with replay_server([Answer(body=b"from proxy")]) as proxy:
+        options = HttpOptions(proxy=proxy.url)
+        assert await fetch(HttpCall(url="http://api.example.invalid/v1"), options) == (200, b"from proxy")
+
+    assert proxy.received[0].path == "http://api.example.invalid/v1"
+
+
+async def test_the_environments_proxy_is_used_but_never_for_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with (
+        replay_server([Answer(body=b"from proxy")]) as proxy,
+        replay_server([Answer(body=b"direct")]) as local,
+    ):
+        monkeypatch.setenv("HTTP_PROXY", proxy.url)
+        monkeypatch.setenv("http_proxy", proxy.url)
+        assert await fetch(HttpCall(url="http://api.example.invalid/v1")) == (200, b"from proxy")
+        assert await fetch(HttpCall(url=local.url)) == (200, b"direct")
+
+
+@asynccontextmanager
+async def tls_server() -> AsyncIterator[str]:
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(TLS / "server.pem", TLS / "server.key")
+    listener = await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=0)
+    port = listener.extra(SocketAttribute.local_port)  # noqa: S610 - anyio, not a query
+    server = ReplayServer([Answer(body=b"over TLS")], port)
+
+    async def serve(stream: SocketStream) -> None:
+        await server.serve(stream)
+
+    tls = TLSListener(listener, context, standard_compatible=False)
+    async with tls, anyio.create_task_group() as group:
+        group.start_soon(tls.serve, serve)
+        yield f"https://localhost:{port}/"
+        group.cancel_scope.cancel()
+
+
+async def test_an_own_certificate_authority_is_trusted_when_named() -> None:
+    async with tls_server() as url:
+        assert await fetch(HttpCall(url=url), HttpOptions(ca_file=TLS / "ca.pem")) == (200, b"over TLS")
+
+
+async def test_a_certificate_that_nobody_vouches_for_is_refused() -> None:
+    async with tls_server() as url:
+        with pytest.raises(ModelCallFailed) as caught:
+            await fetch(HttpCall(url=url))
+
+    assert caught.value.details.kind == "transport"
+
+
+async def test_a_thousand_calls_at_a_time_share_the_seam() -> None:
+    body = b"".join(b"data: %d\n\n" % number for number in range(20))
+    http, sizes = Http(), []
+    options = HttpOptions()
+
+    async with replay_server(lambda _: Answer(body=body)) as server:
+
+        async def one() -> None:
+            async with http.send(HttpCall(url=server.url, body=json.dumps({}).encode()), options) as response:
+                sizes.append(len(await response.read(10_000)))
+
+        async with anyio.create_task_group() as group:
+            for _ in range(1000):
+                group.start_soon(one)
+    await http.aclose()
+
+    assert sizes == [len(body)] * 1000
+
+
+def test_an_origin_is_scheme_host_and_port() -> None:
+    assert origin_of("https://api.example.com/v1") == "https://api.example.com:443"
+    assert origin_of("http://user:pw@h:81/x") == "http://h:81"
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("http://127.0.0.1:80/", True),
+        ("http://localhost/", True),
+        ("http://[::1]:8080/", True),
+        ("http://127.0.0.1.example.com/", False),
+        ("https://example.com/", False),
+        ("http://10.0.0.1/", False),
+    ],
+)
+def test_loopback_is_told_by_the_address(url: str, *, expected: bool) -> None:
+    assert is_loopback(url) is expected
