@@ -14,6 +14,7 @@ from agentctl.protocol.events import (
     GrantRevoked,
     GrantUsed,
     HookActed,
+    LiveEvent,
     MessageAdded,
     ModelCalled,
     ModelRetried,
@@ -55,6 +56,8 @@ class AgentRow:
     """A few words: `waiting for the model`, `writing`."""
     calls: dict[str, ToolCall] = field(default_factory=dict)
     """Calls that run now, by id."""
+    asked: list[str] = field(default_factory=list)
+    """Ids of the calls of the step that is not settled yet."""
     tail: str = ""
     """The end of what a running call put out, raw."""
 
@@ -93,8 +96,7 @@ class Board:
                 row.stage, row.doing = stage, ""
                 self.model = model if published.run_id == self.root and model else self.model
             case MessageAdded(message=AssistantMessage() as message):
-                self.calls.update({call.call_id: call for call in message.tool_calls})
-                row.doing = ""
+                self._replied(row, message)
             case ToolCallDecided() as decided:
                 self.decided[decided.call_id] = decided
                 self.calls[decided.call_id] = ToolCall(
@@ -118,18 +120,10 @@ class Board:
                 self._leave(published.run_id, ended=ended)
             case RunSuspended() as suspended:
                 self._leave(published.run_id, suspended=suspended)
-            case ModelCalled(step=step):
-                row.step, row.doing = step, "waiting for the model"
-            case TextStreamed():
-                row.doing = "writing"
-            case ReasoningStreamed():
-                row.doing = "thinking"
-            case ModelRetried() | ModelSwitched():
-                row.doing = "trying the model again"
-            case OutputStreamed(text=text):
-                row.tail = (row.tail + text)[-_TAIL:]
-            case Progressed(text=text):
-                row.doing = text
+            case ModelCalled() | TextStreamed() | ReasoningStreamed() | ModelRetried() as live:
+                _see(row, live)
+            case ModelSwitched() | OutputStreamed() | Progressed() as live:
+                _see(row, live)
             case MessageAdded() | StageLeft() | AskRefused() | GrantGiven() | GrantUsed() | GrantRevoked():
                 pass
             case StateChanged() | HookActed() | ContextCompacted() | ChildEnded() | Noted() | RunResumed():
@@ -155,15 +149,33 @@ class Board:
         if isinstance(question, ApprovalQuestion) and isinstance(answered.answer, ApprovalAnswer):
             self.approvals[question.call_id] = answered.answer
 
-    def _settled(self, row: AgentRow, settled: StepSettled) -> None:
-        usage, spent = settled.usage, settled.spent
-        row.step = settled.step
-        self.steps = int(spent.get("steps", self.steps + 1))
-        self.tokens = int(spent.get("tokens", self.tokens + usage.input_tokens + usage.output_tokens))
+    def _replied(self, row: AgentRow, message: AssistantMessage) -> None:
+        """Count a reply at once: its step is settled much later, or never when it is the last one."""
+        row.doing = ""
+        for call in message.tool_calls:
+            self.calls[call.call_id] = call
+            row.asked.append(call.call_id)
+        usage = message.usage
+        self.steps += 1
+        self.tokens += usage.input_tokens + usage.output_tokens
         known = self.cost_usd is not None and usage.cost_usd is not None
         self.cost_usd = (self.cost_usd or 0.0) + (usage.cost_usd or 0.0) if known else None
-        if known and "cost_usd" in spent:
-            self.cost_usd = spent["cost_usd"]
+
+    def _settled(self, row: AgentRow, settled: StepSettled) -> None:
+        """Forget the step's calls, and take the run's own totals.
+
+        They hold what all its agents spent, and what was spent before a resume.
+        """
+        row.step = settled.step
+        for call_id in row.asked:
+            for facts in (self.calls, self.decided, self.approvals):
+                facts.pop(call_id, None)
+            self.completed.discard(call_id)
+        row.asked.clear()
+        spent = settled.spent
+        if row.run_id == self.root and "steps" in spent:
+            self.steps, self.tokens = int(spent["steps"]), int(spent.get("tokens", 0))
+            self.cost_usd = None if spent.get("unpriced_steps") else spent.get("cost_usd", 0.0)
 
     def _leave(
         self, run_id: str, *, ended: RunEnded | None = None, suspended: RunSuspended | None = None
@@ -171,3 +183,19 @@ class Board:
         self.agents.pop(run_id, None)
         if run_id == self.root:
             self.ended, self.suspended = ended, suspended
+
+
+def _see(row: AgentRow, live: LiveEvent) -> None:
+    match live:
+        case ModelCalled(step=step):
+            row.step, row.doing = step, "waiting for the model"
+        case TextStreamed():
+            row.doing = "writing"
+        case ReasoningStreamed():
+            row.doing = "thinking"
+        case ModelRetried() | ModelSwitched():
+            row.doing = "trying the model again"
+        case OutputStreamed(text=text):
+            row.tail = (row.tail + text)[-_TAIL:]
+        case Progressed(text=text):
+            row.doing = text

@@ -99,7 +99,9 @@ def started() -> RunStarted:
 def short_run(answer: str = "All done.\nTwo files.") -> tuple[Published, ...]:
     call = ToolCall(call_id="c-1", tool="shell", arguments={"command": "pytest -q"})
     result = ToolResult(call_id="c-1", tool="shell", outcome="ok", text="3 passed")
-    reply = AssistantMessage(parts=(TextPart(text=answer),), usage=Usage(input_tokens=10, output_tokens=5))
+    reply = AssistantMessage(
+        parts=(TextPart(text=answer),), usage=Usage(input_tokens=1000, output_tokens=200, cost_usd=0.01)
+    )
     events: tuple[Event | LiveEvent, ...] = (
         started(),
         StageEntered(stage="implement", index=0, visit=1, model="scripted:demo"),
@@ -114,7 +116,6 @@ def short_run(answer: str = "All done.\nTwo files.") -> tuple[Published, ...]:
         ModelCalled(step=2, model="scripted:demo"),
         *(TextStreamed(text=piece) for piece in (answer[:5], answer[5:])),
         MessageAdded(message=reply, step=2),
-        StepSettled(step=2, usage=Usage(cost_usd=0.01), spent={"steps": 2, "tokens": 2400, "cost_usd": 0.02}),
         RunEnded(outcome="finished", exit_code=0, answer=answer),
     )
     return tuple(published(event) for event in events)

@@ -44,7 +44,7 @@ def play(tmp_path: Path) -> Iterator[Play]:
 def test_what_happened_scrolls_by_and_what_goes_on_stands_below(play: Play) -> None:
     screen = play(short_run(), 6, 3)
     screen.wait_for("… shell pytest -q")
-    screen.wait_for("implement · 0 steps")
+    screen.wait_for("implement · 1 step")
 
     screen.send("\n")
     screen.wait_for("✓ shell pytest -q · allowed · 1.2 s")
