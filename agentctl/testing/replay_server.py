@@ -68,6 +68,8 @@ class ReplayServer:
     def __init__(self, answers: Answers, port: int) -> None:
         self.url = f"http://127.0.0.1:{port}"
         self.received: list[Received] = []
+        self.under_way = 0
+        """Requests that are being answered now."""
         self.hung_up = 0
         """Connections that the client closed while an answer was still under way."""
         self._left = anyio.Event()
@@ -87,11 +89,14 @@ class ReplayServer:
                     return
                 self.received.append(request)
                 answer = self._answer(request)
+                self.under_way += 1
                 try:
                     open_still = await self._send(stream, answer)
                 except (anyio.BrokenResourceError, anyio.ClosedResourceError):
                     self._gone()
                     return
+                finally:
+                    self.under_way -= 1
                 if not open_still:
                     return
 
