@@ -22,7 +22,6 @@ from agentctl.protocol.events import LaunchFlags, RunEnded
 from agentctl.run.agent_kind import agent_kind
 from agentctl.run.runner import run_to_end
 from agentctl.run.start import Order, begun
-from agentctl.run.start import Order
 from agentctl.settings.load import load_settings
 from bench.rig import mock_service
 

@@ -149,6 +149,7 @@ async def _act(context: AgentContext, ready: Ready) -> ToolOutput:
         call_id=call_id,
         emit_output=lambda text: context.recorder.show(OutputStreamed(call_id=call_id, text=text)),
         ask_person=person_asker(context, ready.call.tool),
+        workdir_read_only=context.tools.workdir_read_only(ready.decision),
     )
     try:
         return await ready.prepared.act(act)

@@ -9,6 +9,7 @@ from typing import Literal
 from agentctl.agent.hooks import Hooks
 from agentctl.agent.results import ResultFold
 from agentctl.errors import LimitReached
+from agentctl.executor.sandbox_policy import SandboxPolicy
 from agentctl.interaction.unattended import what_instead
 from agentctl.policy.budgets import Budgets, CallCost, Reservation, StepCost, may_write
 from agentctl.policy.cover import Lifts, after_answer, cover, used_grants
@@ -18,7 +19,7 @@ from agentctl.policy.layers import BoundRule, Layers
 from agentctl.policy.refusals import Refusal
 from agentctl.policy.rules import RuleSet
 from agentctl.policy.safe_list import SafeList
-from agentctl.protocol.decisions import Decision, Grant
+from agentctl.protocol.decisions import Decision, Grant, Verdict
 from agentctl.protocol.effects import ReadPath, WritePath
 from agentctl.protocol.messages import ToolCall, ToolSpec, Usage
 from agentctl.protocol.questions import Asker
@@ -39,6 +40,8 @@ class StageRules:
     required: frozenset[str]
     """Tools that wait for a person and stay offered when nobody is there."""
     permissions: RuleSet
+    sandbox: SandboxPolicy = field(default_factory=SandboxPolicy)
+    """What holds for the stage's processes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +67,6 @@ class ToolStateParts:
     """`--yolo`, or no terminal and no client: tools that wait for a person are not offered."""
     on_ask: Literal["deny", "pause"]
     interaction_timeout_s: float
-    sandbox_auto_allow: bool
     price_known: Callable[[str], bool]
     free_bytes: Callable[[Path], Awaitable[int]]
     store_rule: Callable[[str], Awaitable[None]]
@@ -87,6 +89,8 @@ class ToolState:
     stage: StageRules | None = None
     offered: tuple[str, ...] = ()
     remembered: tuple[BoundRule, ...] = field(default=())
+    sandboxed: bool = False
+    """A sandbox is in force for this stage's processes; only then can it lift an ask."""
 
     def __post_init__(self) -> None:
         self.remembered = self.parts.remembered
@@ -94,7 +98,9 @@ class ToolState:
     @property
     def place(self) -> ToolPlace:
         """The agent's view of the machine, in this stage."""
-        return self.parts.place
+        if self.stage is None:
+            return self.parts.place
+        return replace(self.parts.place, stage=self.stage.name, sandbox=self.stage.sandbox)
 
     @property
     def hooks(self) -> Hooks:
@@ -196,18 +202,30 @@ class ToolState:
     def decide(self, call: ToolCall, prepared: Prepared) -> Decision:
         """Return the policy's decision, with every ask lifted that a grant or the like covers."""
         decision = decide(call.tool, prepared.effects, self.layers)
-        return cover(call.tool, decision, self._lifts())
+        return cover(call.tool, decision, self._lifts(prepared))
 
     def approved(self, call: ToolCall, prepared: Prepared) -> Decision:
         """Return the decision after a person approved this very call."""
         return after_answer(call.tool, self.decide(call, prepared))
 
-    def _lifts(self) -> Lifts:
+    def workdir_read_only(self, decision: Decision) -> bool:
+        """Return whether the sandbox lifted an ask on condition that the workdir cannot be written."""
+        by_sandbox = any(judgement.lift == "sandbox" for judgement in decision.judgements)
+        return by_sandbox and not self._may_write_anything()
+
+    def _may_write_anything(self) -> bool:
+        """Whether any file of the workdir may be written without a word from a person."""
+        anywhere = WritePath(path=str(self.place.workdir / "any-file"))
+        return decide("write_file", (anywhere,), self.layers).verdict is Verdict.ALLOW
+
+    def _lifts(self, prepared: Prepared) -> Lifts:
+        sees_write = any(isinstance(effect, WritePath) for effect in prepared.effects)
+        auto_allow = self.sandboxed and self.place.sandbox.auto_allow
         return Lifts(
             safe_list=self.parts.safe_list,
             grants=self.parts.grants,
             remembered=self.remembered,
-            sandbox_auto_allow=self.parts.sandbox_auto_allow,
+            sandbox_auto_allow=auto_allow and (not sees_write or self._may_write_anything()),
         )
 
     def propose(self, decision: Decision) -> tuple[str, ...]:

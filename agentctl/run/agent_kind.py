@@ -6,6 +6,7 @@ from pathlib import Path
 from agentctl.agent.tool_state import StageRules
 from agentctl.blueprint.model import Blueprint, StageTable
 from agentctl.blueprint.tool_rules import tool_names
+from agentctl.executor.sandbox_policy import SandboxPolicy
 from agentctl.locations import config_dir, data_dir
 from agentctl.policy.ceilings import Ceilings, ceilings_in_effect
 from agentctl.policy.layers import BoundRule, Launch, Layers, bind_rules
@@ -17,6 +18,7 @@ from agentctl.policy.safe_list import SafeList
 from agentctl.protocol.events import LaunchFlags
 from agentctl.run.house import House
 from agentctl.run.policy_layers import layers_of
+from agentctl.run.sandboxing import sandbox_of
 from agentctl.run.stages import StageModel, request_parameters
 from agentctl.settings.ceilings import ceilings_of
 from agentctl.settings.model_choice import ModelChoice, WrittenModel, choose_model
@@ -59,7 +61,9 @@ def agent_kind(house: House, blueprint: Blueprint, workdir: Path, launch: Launch
         blueprint=blueprint,
         place=place,
         layers=layers_of(settings, blueprint, place, launch=launch_rules(launch, names)),
-        stages=tuple(_stage_rules(stage, names) for stage in blueprint.in_order),
+        stages=tuple(
+            _stage_rules(stage, names, sandbox_of(settings, blueprint, stage)) for stage in blueprint.in_order
+        ),
         ceilings=_ceilings(house, blueprint, names),
         remembered=bind_rules(remembered_rules(settings, names.known), place),
         safe_list=safe_list(
@@ -107,13 +111,14 @@ def open_model(house: House, blueprint: Blueprint, stage: StageTable) -> StageMo
     return StageModel(model=house.providers.open(choice.table.use), request=request_parameters(choice.table))
 
 
-def _stage_rules(stage: StageTable, names: ToolNames) -> StageRules:
+def _stage_rules(stage: StageTable, names: ToolNames, sandbox: SandboxPolicy) -> StageRules:
     return StageRules(
         name=stage.name,
         index=stage.index,
         available=stage.available_tools,
         required=frozenset(stage.required_tools),
         permissions=parse_permissions(stage.tool_permissions, names=names),
+        sandbox=sandbox,
     )
 
 

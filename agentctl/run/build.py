@@ -9,6 +9,7 @@ from agentctl.agent.hooks import NoHooks
 from agentctl.agent.results import CutOnly
 from agentctl.agent.snapshot import RunSnapshot
 from agentctl.agent.tool_state import ToolState, ToolStateParts, build_tool_state
+from agentctl.executor.sandbox_policy import SandboxKind, SandboxPolicy
 from agentctl.policy.budgets import Budgets
 from agentctl.policy.grants import GrantBook, restore
 from agentctl.protocol.events import LaunchFlags
@@ -72,6 +73,7 @@ def build_run(house: House, kind: AgentKind, seed: RunSeed, snapshot: RunSnapsho
         active=active,
         inbox=JournalInbox(journal=house.journal, run_id=seed.run_id),
         children=children,
+        sandboxed=lambda stage: _sandboxed(house, kind.stages[stage.index].sandbox),
         clock=house.clock,
     )
 
@@ -112,12 +114,18 @@ def build_tools(
             unattended=not attended,
             on_ask=seed.launch.on_ask,
             interaction_timeout_s=_timeout(house),
-            sandbox_auto_allow=False,
             price_known=lambda _model: True,
             free_bytes=house.executor.free_bytes,
             store_rule=_remember,
         )
     )
+
+
+async def _sandboxed(house: House, policy: SandboxPolicy) -> bool:
+    """Whether a sandbox is in force; looked at only where it could lift an ask."""
+    if not policy.auto_allow:
+        return False
+    return await house.executor.sandbox_in_force(policy) is not SandboxKind.NONE
 
 
 def _timeout(house: House) -> float:

@@ -1,6 +1,6 @@
 """One run: from its first commit through its stages to its end. Everything it does stands in the journal."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from agentctl.agent.compaction import summarise_stage
@@ -43,6 +43,8 @@ class RunParts:
     active: ActiveTime
     inbox: Inbox
     children: Children
+    sandboxed: Callable[[StageTable], Awaitable[bool]]
+    """Tells whether a sandbox is in force for the processes of a stage."""
     clock: Clock
 
 
@@ -145,6 +147,7 @@ async def _enter(parts: RunParts, stage: StageTable) -> AgentContext:
             StageEntered(stage=stage.name, index=stage.index, visit=visit, model=model.model.name)
         )
     plan = plan_stage(parts.blueprint, stage, snapshot, model)
+    parts.tools.sandboxed = await parts.sandboxed(stage)
     parts.tools.enter_stage(stage.index, {edge.target: edge.hint for edge in plan.edges}, stage.output)
     return AgentContext(
         run_id=recorder.run_id,
