@@ -13,20 +13,16 @@ from agentctl.blueprint.graph import picture
 from agentctl.blueprint.lints import Lint, lints_of
 from agentctl.blueprint.load import load_blueprint
 from agentctl.blueprint.model import Blueprint
-from agentctl.blueprint.tool_rules import tool_names
 from agentctl.blueprint.trust import Trust, trust_needed
-from agentctl.cli.policy_tests import Judge, PolicyTestResult, run_policy_tests
+from agentctl.cli.policy_tests import PolicyTestResult, run_policy_tests
 from agentctl.cli.providers import blueprint_script
 from agentctl.clock import SystemClock
 from agentctl.errors import ExitCode, InvalidInput, Problem
 from agentctl.executor.local import open_executor
-from agentctl.policy.paths import Place
 from agentctl.protocol.values import JsonObject, JsonValue
-from agentctl.run.policy_layers import in_stage, layers_of
+from agentctl.run.hypothetical import Machine, judge_of
 from agentctl.settings.load import load_settings
 from agentctl.settings.settings import Settings
-from agentctl.tools.built_in import built_in_tools
-from agentctl.tools.definition import ToolPlace
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -80,17 +76,10 @@ async def _policy_tests(
     tests = (*blueprint.policy_tests, *settings.config.policy_tests)
     if not tests:
         return ()
-    names = tool_names(blueprint)
-    layers = layers_of(settings, blueprint, Place(workdir=str(workdir), home=str(home)))
     executor = open_executor(environment=dict(os.environ), passed=())
     try:
-        judge = Judge(
-            blueprint=blueprint,
-            stages={name: in_stage(layers, blueprint, name, names) for name in blueprint.stages},
-            tools={tool.spec.name: tool for tool in built_in_tools(executor, SystemClock())},
-            executor=executor,
-            place=ToolPlace(workdir=workdir, temp=workdir, why_protected=lambda _path: "", home=home),
-        )
+        machine = Machine(workdir=workdir, home=home, executor=executor, clock=SystemClock())
+        judge = judge_of(settings, blueprint, machine)
         own = await run_policy_tests(judge, blueprint.policy_tests, blueprint.source.table)
         return (*own, *await run_policy_tests(judge, settings.config.policy_tests, settings.table))
     finally:

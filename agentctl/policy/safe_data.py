@@ -92,6 +92,7 @@ def _own_tools(user: Table, names: ToolNames, problems: list[Problem]) -> list[t
 
 def _texts(table: Table, key: str, problems: list[Problem]) -> list[tuple[int, str]]:
     items = table.values.get(key, [])
+    items = [items] if isinstance(items, str) else items
     if not isinstance(items, list) or not all(isinstance(item, str) for item in items):
         problems.append(
             Problem(position=table.position(key), key=table.key(key), message="expected a list of texts")

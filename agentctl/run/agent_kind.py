@@ -23,6 +23,7 @@ from agentctl.run.stages import StageModel, request_parameters
 from agentctl.settings.ceilings import ceilings_of
 from agentctl.settings.model_choice import ModelChoice, WrittenModel, choose_model
 from agentctl.settings.rules import remembered_rules, shipped_table
+from agentctl.settings.settings import Settings
 from agentctl.tools.built_in import built_in_tools
 from agentctl.tools.definition import Tool
 
@@ -69,9 +70,9 @@ def agent_kind(house: House, blueprint: Blueprint, workdir: Path, launch: Launch
         safe_list=safe_list(
             shipped_table("safe_commands.toml"), settings.table.table("safe_commands"), names=names
         ),
-        protected=protected_paths(place, _own_places(blueprint)),
+        protected=protected_paths(place, own_places(blueprint)),
         tools=built_in_tools(house.executor, house.clock),
-        read_paths=_read_paths(house, blueprint),
+        read_paths=granted_read_paths(house.settings, blueprint),
         models={stage.name: open_model(house, blueprint, stage) for stage in blueprint.in_order},
     )
 
@@ -122,8 +123,8 @@ def _stage_rules(stage: StageTable, names: ToolNames, sandbox: SandboxPolicy) ->
     )
 
 
-def _own_places(blueprint: Blueprint) -> tuple[tuple[str, str], ...]:
-    """What of agentctl's own is protected while this blueprint runs, and why."""
+def own_places(blueprint: Blueprint) -> tuple[tuple[str, str], ...]:
+    """Return what of agentctl's own is protected while this blueprint runs, and why."""
     return (
         (str(config_dir().resolve()), "agentctl's own config is there"),
         (str(data_dir().resolve()), "agentctl's journal and data are there"),
@@ -143,10 +144,10 @@ def _ceilings(house: House, blueprint: Blueprint, names: ToolNames) -> Ceilings:
     )
 
 
-def _read_paths(house: House, blueprint: Blueprint) -> tuple[Path, ...]:
-    """The directories outside that may be read: declared by the blueprint and granted by the user."""
-    agent = house.settings.config.agents.get(blueprint.name)
-    granted = (*house.settings.config.read_paths.allow, *(agent.read_paths.allow if agent else ()))
+def granted_read_paths(settings: Settings, blueprint: Blueprint) -> tuple[Path, ...]:
+    """Return the directories outside that may be read: declared by the blueprint and granted by the user."""
+    agent = settings.config.agents.get(blueprint.name)
+    granted = (*settings.config.read_paths.allow, *(agent.read_paths.allow if agent else ()))
     grants = [Path(text).expanduser().resolve() for text in granted]
     wanted = [Path(text).expanduser().resolve() for text in blueprint.read_paths.allow]
     return tuple(path for path in wanted if any(path.is_relative_to(grant) for grant in grants))

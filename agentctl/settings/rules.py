@@ -2,16 +2,17 @@
 
 from collections.abc import Iterable
 
-from agentctl.errors import Problem
+from agentctl.errors import InvalidInput, Problem
 from agentctl.locations import shipped_dir
 from agentctl.policy.rules import Rule, RuleSet, ToolNames, parse_permissions, parse_rule
+from agentctl.policy.safe_data import safe_list
 from agentctl.policy.written import BUILT_IN_NAMES, rule_problems, table_problems
 from agentctl.settings.model import ConfigTable
 from agentctl.settings.settings import Settings
 from agentctl.tables.outside_tools import user_tool_names
 from agentctl.tables.rules import hook_findings, server_findings
 from agentctl.toml.read import parse
-from agentctl.toml.table import Table
+from agentctl.toml.table import EMPTY, Table
 from agentctl.toml.validate import Finding
 
 
@@ -77,9 +78,11 @@ def problems_of_rules(config: ConfigTable, file: Table) -> tuple[Problem, ...]:
     names = names_for((*table, *map(_tool_of, calls)))
     agents = [entry.tool_permissions for entry in config.agents.values()]
     remembered = [entry.rule for entry in config.remembered]
+    safe = file.table("safe_commands")
     any_names = BUILT_IN_NAMES.plus([*(tool for one in agents for tool in one), *map(_tool_of, remembered)])
     return (
         *table_problems([table], names),
+        *_safe_problems(safe, names_for(config.safe_commands.tools)),
         *table_problems(agents, any_names),
         *rule_problems(
             (
@@ -100,6 +103,14 @@ def problems_of_rules(config: ConfigTable, file: Table) -> tuple[Problem, ...]:
             any_names,
         ),
     )
+
+
+def _safe_problems(table: Table, names: ToolNames) -> tuple[Problem, ...]:
+    try:
+        safe_list(EMPTY, table, names=names)
+    except InvalidInput as error:
+        return error.problems
+    return ()
 
 
 def _tool_of(rule: str) -> str:

@@ -142,6 +142,49 @@ def test_a_blueprint_of_ten_megabytes_is_one_clear_line(
     assert "10,485,760 bytes; at most 1,048,576 (1 MiB) are taken" in said.err
 
 
+def test_a_new_blueprint_is_clean_and_says_how_to_run_it(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = Said(capsys, "new", "mine")
+
+    assert (said.code, said.out) == (0, "mine.toml\n")
+    assert "agentctl run ./mine.toml" in said.err
+    report = json.loads(Said(capsys, "check", "mine.toml", "--json").out)
+    assert (report["name"], report["lints"], report["problems"]) == ("mine", [], [])
+
+
+def test_policy_tests_see_shell_lines_paths_and_the_safe_list(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    calls = {
+        "shell(ls -l)": "allow",
+        "shell(git push origin x)": "deny",
+        "shell(echo hi > src/a.txt)": "allow",
+        "shell(echo hi > b.txt)": "ask",
+        "shell(echo hi; git push)": "deny",
+        "write_file(src/a.txt)": "allow",
+        "edit_file(b.lock)": "deny",
+        "write_file(.git/config)": "ask",
+        "read_file(src/a.txt)": "allow",
+    }
+    tests = "".join(
+        f"[[policy_tests]]\ncall = {json.dumps(call)}\nexpect = '{word}'\n" for call, word in calls.items()
+    )
+    (here / "a.toml").write_text(
+        GOOD
+        + "available_tools = ['shell', 'write_file']\n[tool_permissions]\nshell = { deny = ['git push *'] }\n"
+        "write_file = { default = 'ask', allow = ['src/**', '.git/**'], deny = ['**/*.lock'] }\n" + tests
+    )
+
+    report = json.loads(Said(capsys, "check", "a.toml", "--json").out)
+
+    assert {row["call"]: row["got"] for row in report["policy_tests"]} == {
+        **calls,
+        "shell(echo hi > src/a.txt)": "ask",  # a blueprint may not allow what the user is silent about
+        "write_file(src/a.txt)": "ask",
+    }
+
+
 def test_new_never_overwrites(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (here / "mine.toml").write_text("precious")
 
