@@ -188,9 +188,7 @@ def _page_output(path: ResolvedPath, page: Page) -> ToolOutput:
     elif not page.lines:
         notes.append(f"no line there: the file has {page.total_lines} lines")
     elif page.first_line > 1 or page.next_line is not None:
-        notes.append(
-            f"lines {page.first_line}-{last} of {page.total_lines}, {page.total_bytes:,} bytes in all"
-        )
+        notes.append(f"lines {page.first_line}-{last} of {page.total_lines}, {page.total_bytes:,} bytes")
     if page.next_line is not None:
         notes.append(f"go on with offset={page.next_line}")
     if page.line_ends in {"crlf", "mixed"}:

@@ -1,11 +1,14 @@
 """Where tool calls of these tests are prepared, and how they act."""
 
-from collections.abc import Awaitable, Callable
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
+from agentctl.executor.api import Executor
+from agentctl.executor.local import open_executor
 from agentctl.protocol.questions import PersonAnswer, PersonQuestion
 from agentctl.protocol.values import JsonObject
 from agentctl.tools.definition import ActContext, Tool, ToolOutput, ToolPlace
@@ -76,3 +79,13 @@ def call(place: ToolPlace, context: ActContext) -> Callable[[Tool, JsonObject], 
         return await prepared.act(context)
 
     return prepare_and_act
+
+
+@pytest.fixture
+async def executor() -> AsyncIterator[Executor]:
+    """This machine's executor."""
+    opened = open_executor(environment=dict(os.environ), passed=())
+    try:
+        yield opened
+    finally:
+        await opened.aclose()

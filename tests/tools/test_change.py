@@ -1,0 +1,180 @@
+import json
+import re
+import stat
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from agentctl.errors import ToolError
+from agentctl.executor.api import Executor
+from agentctl.protocol.effects import WritePath
+from agentctl.protocol.values import JsonObject
+from agentctl.tools.change import change_tools
+from agentctl.tools.definition import ActContext, Tool, ToolOutput, ToolPlace
+
+pytestmark = pytest.mark.anyio
+Call = Callable[[Tool, JsonObject], Awaitable[ToolOutput]]
+
+
+@pytest.fixture
+def tools(executor: Executor) -> dict[str, Tool]:
+    return {tool.spec.name: tool for tool in change_tools(executor)}
+
+
+async def test_a_new_file_is_written_with_the_directories_it_needs(
+    call: Call, tools: dict[str, Tool], place: ToolPlace
+) -> None:
+    output = await call(tools["write_file"], {"path": "a/b/new.txt", "content": "one\ntwo\n"})
+
+    path = place.workdir / "a/b/new.txt"
+    assert path.read_text() == "one\ntwo\n"
+    assert output.text == "Created a/b/new.txt (8 bytes)."
+    assert (output.bytes_written, output.files_written) == (8, 1)
+
+
+async def test_an_existing_file_is_left_alone_unless_overwrite_is_said(
+    call: Call, tools: dict[str, Tool], place: ToolPlace
+) -> None:
+    path = place.workdir / "exists.txt"
+    path.write_text("old\n")
+
+    with pytest.raises(ToolError, match="exists and was left as it is"):
+        await call(tools["write_file"], {"path": "exists.txt", "content": "new\n"})
+    assert path.read_text() == "old\n"
+    output = await call(tools["write_file"], {"path": "exists.txt", "content": "new\n", "overwrite": True})
+
+    assert path.read_text() == "new\n"
+    assert "-old\n+new" in output.text
+
+
+async def test_an_edit_returns_its_diff_and_its_preview_is_the_same_diff(
+    call: Call, tools: dict[str, Tool], place: ToolPlace, context: ActContext
+) -> None:
+    (place.workdir / "f.py").write_text("a = 1\nb = 2\nc = 3\n")
+
+    prepared = await tools["edit_file"].prepare({"path": "f.py", "old": "b = 2", "new": "b = 22"}, place)
+    output = await prepared.act(context)
+
+    assert "-b = 2\n+b = 22" in prepared.preview
+    assert output.text == f"Edited f.py (1 replacement).\n{prepared.preview}".rstrip()
+    assert isinstance(output.structured, dict)
+    assert output.structured["diff"] == prepared.preview
+
+
+async def test_what_was_judged_is_what_is_written(tools: dict[str, Tool], place: ToolPlace) -> None:
+    prepared = await tools["write_file"].prepare({"path": "x/../y.txt", "content": "abc"}, place)
+
+    assert prepared.effects == (WritePath(path=str(place.workdir / "y.txt")),)
+    assert (prepared.declared_bytes, prepared.declared_files, prepared.read_only) == (3, 1, False)
+
+
+async def test_a_protected_path_is_marked(tools: dict[str, Tool], place: ToolPlace) -> None:
+    (place.workdir / ".git").mkdir()
+
+    prepared = await tools["write_file"].prepare({"path": ".git/config", "content": ""}, place)
+
+    (effect,) = prepared.effects
+    assert isinstance(effect, WritePath)
+    assert effect.protected == "git internals"
+
+
+@pytest.mark.parametrize("path", ["../out.txt", "/etc/passwd", "link/out.txt"])
+async def test_nothing_is_written_outside(
+    call: Call, tools: dict[str, Tool], place: ToolPlace, path: str
+) -> None:
+    (place.workdir / "link").symlink_to(place.workdir.parent)
+    arguments: JsonObject = {"path": path, "content": "x"}
+
+    prepared = await tools["write_file"].prepare(arguments, place)
+
+    assert [type(effect) for effect in prepared.effects] == [WritePath]
+    with pytest.raises(ToolError, match="You can write in the workdir"):
+        await call(tools["write_file"], arguments)
+    assert not (place.workdir.parent / "out.txt").exists()
+
+
+async def test_an_edit_of_a_missing_file_tells_what_exists(
+    call: Call, tools: dict[str, Tool], place: ToolPlace
+) -> None:
+    (place.workdir / "main.py").write_text("x\n")
+
+    with pytest.raises(ToolError, match=r"Did you mean main\.py"):
+        await call(tools["edit_file"], {"path": "mian.py", "old": "x", "new": "y"})
+
+
+async def test_an_edit_that_changes_nothing_is_told(
+    call: Call, tools: dict[str, Tool], place: ToolPlace
+) -> None:
+    (place.workdir / "f").write_text("x\n")
+
+    with pytest.raises(ToolError, match="nothing to change"):
+        await call(tools["edit_file"], {"path": "f", "old": "x", "new": "x"})
+
+
+async def test_every_occurrence_is_replaced_on_request(
+    call: Call, tools: dict[str, Tool], place: ToolPlace
+) -> None:
+    (place.workdir / "f").write_text("foo bar foo\n")
+
+    output = await call(tools["edit_file"], {"path": "f", "old": "foo", "new": "baz", "replace_all": True})
+
+    assert (place.workdir / "f").read_text() == "baz bar baz\n"
+    assert output.text.startswith("Edited f (2 replacements).")
+
+
+def raw(text: str) -> bytes:
+    return re.sub(
+        r"\\(r|n|t|\\|x[0-9a-f]{2})",
+        lambda found: {"r": "\r", "n": "\n", "t": "\t", "\\": "\\"}.get(
+            found[1], chr(int(found[1][1:], 16)) if found[1][0] == "x" else ""
+        ),
+        text,
+    ).encode("latin-1" if "\\x" in text else "utf-8")
+
+
+async def refusal_of(call: Awaitable[ToolOutput]) -> str:
+    try:
+        await call
+    except ToolError as error:
+        return str(error)
+    return ""
+
+
+def edit_cases(shared: Path) -> list[JsonObject]:
+    lines = (shared / "cases" / "file-edit.jsonl").read_text(encoding="utf-8").splitlines()
+    return [json.loads(line) for line in lines]
+
+
+async def test_shared_cases_of_edits(
+    call: Call, tools: dict[str, Tool], place: ToolPlace, shared: Path
+) -> None:
+    ran = 0
+    for case in edit_cases(shared):
+        given, expected = case["input"], str(case["expected"])
+        assert isinstance(given, dict)
+        if "bytes" not in given or "old" not in given:
+            continue  # told in prose; the tests above and the executor's own try those
+        ran += 1
+        path = place.workdir / str(case["id"])
+        before = raw(str(given["bytes"]))
+        path.write_bytes(before)
+        if "mode" in given:
+            path.chmod(int(str(given["mode"]), 8))
+        arguments: JsonObject = {"path": path.name, "old": given["old"], "new": given["new"]}
+        if given.get("replace_all"):
+            arguments["replace_all"] = True
+        refusal = await refusal_of(call(tools["edit_file"], arguments))
+        if refusal:
+            assert expected.startswith(("error", "either")), f"{case['id']}: {refusal}"
+            assert path.read_bytes() == before, case["id"]
+            named = re.search(r"\d+(?= occurrences)", expected)
+            assert named is None or named[0] in refusal, f"{case['id']}: {refusal}"
+            continue
+        assert not expected.startswith("error"), case["id"]
+        if "result bytes" in expected:
+            want = expected.partition("result bytes ")[2].partition(" (")[0]
+            assert path.read_bytes() == raw(want), case["id"]
+        if "mode still" in expected:
+            assert stat.S_IMODE(path.stat().st_mode) == 0o755, case["id"]
+    assert ran >= 12
