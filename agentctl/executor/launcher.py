@@ -68,7 +68,10 @@ class Supervised:
         closed = False
         with suppress(BlockingIOError):
             while not closed:
-                piece = self._control.recv(_READ)
+                try:
+                    piece = self._control.recv(_READ)
+                except ConnectionResetError:
+                    piece = b""  # it ended with a word of ours unread; all it said itself was read before
                 self._rest += piece
                 closed = not piece
         *lines, self._rest = self._rest.split(b"\n")
