@@ -63,7 +63,7 @@ class AnthropicMessages:
             body["system"] = [{**system, "cache_control": dict(_MARK)} if marked else system]
         body["messages"] = _messages(request.messages, target, marked=marked)
         body.update(_thinking(request, target, most))
-        if request.temperature is not None and "thinking" not in body:
+        if request.temperature is not None and "thinking" not in body and target.facts.sampling is not False:
             body["temperature"] = request.temperature
         if request.stop:
             body["stop_sequences"] = list(request.stop)

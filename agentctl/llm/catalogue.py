@@ -41,6 +41,8 @@ class ModelFacts:
     """How reasoning is asked for; empty is unknown."""
     images: bool | None = None
     tools: bool | None = None
+    sampling: bool | None = None
+    """False: the service refuses a temperature for this model, so none is sent."""
     as_of: str = ""
     """The day these facts were read, ISO 8601."""
 
@@ -142,6 +144,7 @@ def _facts(entry: JsonObject) -> ModelFacts:
         thinking=next((word for word in get_args(Thinking) if word == entry.get("thinking")), ""),
         images=_flag(entry.get("images")),
         tools=_flag(entry.get("tools")),
+        sampling=_flag(entry.get("sampling")),
         as_of=str(entry.get("as_of", "")),
     )
 

@@ -69,7 +69,7 @@ def _sampling(request: ModelRequest, target: Target) -> JsonObject:
     found: JsonObject = {}
     if request.max_output_tokens is not None:
         found[target.word("max_tokens") or "max_tokens"] = request.max_output_tokens
-    if request.temperature is not None:
+    if request.temperature is not None and target.facts.sampling is not False:
         found["temperature"] = request.temperature
     if request.stop:
         found["stop"] = list(request.stop)

@@ -90,7 +90,7 @@ def _settings(request: ModelRequest, target: Target) -> JsonObject:
         found["reasoning"] = {"effort": request.reasoning_effort}
     if request.max_output_tokens is not None and not target.says("no_max_tokens"):
         found["max_output_tokens"] = request.max_output_tokens
-    if request.temperature is not None:
+    if request.temperature is not None and target.facts.sampling is not False:
         found["temperature"] = request.temperature
     if request.cache_key and target.says("prompt_cache_key"):
         found["prompt_cache_key"] = request.cache_key
