@@ -65,7 +65,7 @@ def _literal_words(text: str) -> tuple[tuple[str, ...], str]:
     odd = next((word for word in words if set(word) & set("$`;|&<>()\n")), "")
     if odd:
         return (), f"is no single command: {odd!r} means something to the shell"
-    if words[0] in _KEYWORDS or "=" in words[0]:
+    if words[0] in _KEYWORDS or "=" in words[0] or words[0].startswith(("env:", "shell:")):
         return (), "does not begin with a program"
     if is_interpreter(words[0]) or is_wrapper(words[0]):
         return (), f"cannot be safe: {words[0]} runs whatever it is given; write a rule in [tool_permissions]"
