@@ -40,7 +40,7 @@ steps = 20
 [stages.look]
 prompt = """
 Find out what lies in the workdir, above all {inputs.focus}. Look before you conclude: list the
-directory, read what seems to matter. When you know enough, go on to the stage "answer".
+directory, read what seems to matter. When you know enough, say what you found.
 """
 available_tools = ["list_dir", "read_file", "grep", "shell"]
 max_steps = 10
@@ -69,7 +69,7 @@ text = "Let me see what is here."
 tool_calls = [{ tool = "list_dir", arguments = { path = "." } }]
 
 [[script.replies]]
-tool_calls = [{ tool = "transition", arguments = { to = "answer" } }]
+text = "I have seen what lies here."
 
 [[script.replies]]
 text = "The scripted answer of $name: it listed the workdir. Name a real model under [model] for more."

@@ -185,6 +185,15 @@ def test_policy_tests_see_shell_lines_paths_and_the_safe_list(
     }
 
 
+def test_a_new_blueprint_runs_at_once_and_offline(here: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    Said(capfd, "new", "mine")
+
+    said = Said(capfd, "run", "./mine.toml", "--json")
+
+    assert said.code == 0
+    assert json.loads(said.out)["answer"].startswith("The scripted answer of mine")
+
+
 def test_new_never_overwrites(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (here / "mine.toml").write_text("precious")
 
