@@ -1,8 +1,9 @@
 """What one agent's loop is given: interfaces to the run around it, and the plan of the stage it is in."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias
 
+from agentctl.agent.showing import Showing, ShowsNothing
 from agentctl.agent.snapshot import RunSnapshot
 from agentctl.agent.tool_state import ToolState
 from agentctl.clock import Clock
@@ -94,6 +95,8 @@ class AgentContext:
     person: AskPerson
     inbox: Inbox
     clock: Clock
+    showing: Showing = field(default_factory=ShowsNothing)
+    """Adds what is known of the state to each request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from agentctl.agent.prompt import build_request, estimate_tokens
 from agentctl.errors import ProviderError
 from agentctl.ids import new_call_id
 from agentctl.llm.base import ModelCallFailed
-from agentctl.protocol.events import MessageAdded, ModelCalled
+from agentctl.protocol.events import MessageAdded, ModelCalled, Noted
 from agentctl.protocol.messages import AssistantMessage, ToolCall
 
 
@@ -20,7 +20,9 @@ async def call_model(context: AgentContext) -> AssistantMessage:
         ProviderError: every model of the stage failed for good.
     """
     recorder, plan = context.recorder, context.plan
-    request = build_request(context)
+    request, left_out = await context.showing.added_to(build_request(context), recorder.snapshot)
+    for warning in left_out:
+        await recorder.commit(Noted(level="warning", text=warning, source="views"))
     reservation = context.tools.reserve_step(plan.model.name, estimate_tokens(request))
     recorder.show(ModelCalled(step=recorder.snapshot.step + 1, model=plan.model.name))
     try:

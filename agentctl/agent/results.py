@@ -1,5 +1,6 @@
 """What a tool result does to state, and how much of it the model sees."""
 
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -16,19 +17,29 @@ class Folded:
     result: ToolResult
     events: tuple[Event, ...] = ()
     commands: tuple[Command, ...] = ()
+    afterwards: tuple[Event, ...] = ()
+    """Facts that follow the results of the whole step: words to the model may not stand between results."""
+    failure: str = ""
+    """Why the run must end after this commit; empty where it goes on."""
 
 
 class ResultFold(Protocol):
     """Folds results into state, in call order."""
 
-    async def fold(self, call: ToolCall, raw: ToolResult, shown: ToolResult) -> Folded:
+    def settling(self) -> AbstractAsyncContextManager[None]:
+        """Hold the state still from a step's first result to its commit."""
+
+    async def fold(self, call: ToolCall, raw: ToolResult, shown: ToolResult, *, stage: str) -> Folded:
         """Return what joins the step's commit: state effects of the raw result, the shown one cut to size."""
+
+    def begin(self) -> Folded | None:
+        """Return what begins the thread's document, or None where that is done or there is none."""
 
     def document_at(self, pointer: str) -> JsonValue:
         """Return the part of the state document at a JSON Pointer, or None where there is nothing."""
 
-    def replace_document(self, pointer: str, text: str) -> tuple[Event, ...]:
-        """Return the events that put a person's edit there: JSON if it is JSON, else the text itself."""
+    def replace_document(self, pointer: str, text: str) -> Folded:
+        """Return what puts a person's edit there: JSON if it is JSON, else the text itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,20 +49,28 @@ class CutOnly:
     max_lines: int = 400
     max_bytes: int = 32768
 
-    async def fold(self, call: ToolCall, raw: ToolResult, shown: ToolResult) -> Folded:
+    def settling(self) -> AbstractAsyncContextManager[None]:
+        """Hold nothing: there is no state."""
+        return nullcontext()
+
+    async def fold(self, call: ToolCall, raw: ToolResult, shown: ToolResult, *, stage: str) -> Folded:
         """Return the shown result, cut."""
-        del call, raw
+        del call, raw, stage
         return Folded(result=replace(shown, text=cut(shown.text, self.max_lines, self.max_bytes)))
+
+    def begin(self) -> Folded | None:
+        """Return nothing: there is no document."""
+        return None
 
     def document_at(self, pointer: str) -> JsonValue:
         """Return nothing: there is no document."""
         del pointer
         return None
 
-    def replace_document(self, pointer: str, text: str) -> tuple[Event, ...]:
+    def replace_document(self, pointer: str, text: str) -> Folded:
         """Return nothing: there is no document."""
         del pointer, text
-        return ()
+        return Folded(result=ToolResult(call_id="", tool="", outcome="ok", text=""))
 
 
 def cut(text: str, max_lines: int, max_bytes: int, *, note: str = "") -> str:

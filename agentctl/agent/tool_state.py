@@ -6,6 +6,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Literal
 
+from agentctl.agent.agent_state import AgentState
 from agentctl.agent.hooks import Hooks
 from agentctl.agent.results import ResultFold
 from agentctl.errors import LimitReached
@@ -16,6 +17,7 @@ from agentctl.policy.cover import Lifts, after_answer, cover, used_grants
 from agentctl.policy.decide import decide
 from agentctl.policy.grants import GrantBook, propose
 from agentctl.policy.layers import BoundRule, Layers
+from agentctl.policy.narrow import narrowed
 from agentctl.policy.refusals import Refusal
 from agentctl.policy.rules import RuleSet
 from agentctl.policy.safe_list import SafeList
@@ -63,6 +65,8 @@ class ToolStateParts:
     place: ToolPlace
     hooks: Hooks
     fold: ResultFold
+    state: AgentState
+    """The thread's cells as this agent may use them."""
     unattended: bool
     """`--yolo`, or no terminal and no client: tools that wait for a person are not offered."""
     on_ask: Literal["deny", "pause"]
@@ -111,6 +115,11 @@ class ToolState:
     def fold(self) -> ResultFold:
         """What results do to state."""
         return self.parts.fold
+
+    @property
+    def state(self) -> AgentState:
+        """What the agent knows and may change."""
+        return self.parts.state
 
     @property
     def budgets(self) -> Budgets:
@@ -200,9 +209,19 @@ class ToolState:
         return None
 
     def decide(self, call: ToolCall, prepared: Prepared) -> Decision:
-        """Return the policy's decision, with every ask lifted that a grant or the like covers."""
+        """Return the policy's decision, with every ask lifted that a grant or the like covers.
+
+        Machines over tool calls have the last word, and can only narrow it.
+
+        Raises:
+            StateConflict: a machine's stored state cannot be read.
+        """
         decision = decide(call.tool, prepared.effects, self.layers)
-        return cover(call.tool, decision, self._lifts(prepared))
+        decision = cover(call.tool, decision, self._lifts(prepared))
+        said = self.parts.state.gate(call)
+        if said.verdict == "allow":
+            return decision
+        return narrowed(call.tool, decision, said.verdict, machine=said.machine, reason=said.reason)
 
     def approved(self, call: ToolCall, prepared: Prepared) -> Decision:
         """Return the decision after a person approved this very call."""

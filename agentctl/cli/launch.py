@@ -48,6 +48,7 @@ def start(options: LaunchOptions) -> int:
 
     async def main() -> int:
         async with open_house(settings, blueprint) as house:
+            house.trust = options.trust
             return await _start(house, blueprint, options)
 
     return anyio.run(main)

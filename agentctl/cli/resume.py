@@ -39,6 +39,7 @@ from agentctl.run.family import family_run
 from agentctl.run.house import House
 from agentctl.run.inputs import checked_workdir
 from agentctl.run.resume import read_snapshot
+from agentctl.run.state_parts import open_live_state, open_store
 from agentctl.settings.load import load_settings
 
 app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
@@ -113,6 +114,9 @@ async def _resume(
         thread_id=started.thread_id,
         workdir=workdir,
         launch=launch,
+        live=await open_live_state(house.journal, started.thread_id),
+        store=open_store(house, blueprint, started.thread_id),
+        context=started.context,
     )
     try:
         async with show_run(house, output) as view:

@@ -17,6 +17,7 @@ from agentctl.llm.providers import Providers
 from agentctl.locations import data_dir
 from agentctl.run.house import House
 from agentctl.settings.settings import Settings
+from agentctl.state.shared_state import SharedState
 
 
 @asynccontextmanager
@@ -31,6 +32,7 @@ async def open_house(settings: Settings, blueprint: Blueprint) -> AsyncIterator[
     temp = _temp_folder()
     executor = open_executor(environment=dict(os.environ), passed=settings.config.environment.pass_)
     providers = Providers(provider_config(settings, blueprint, clock))
+    stores: list[SharedState] = []
     try:
         yield House(
             settings=settings,
@@ -40,8 +42,11 @@ async def open_house(settings: Settings, blueprint: Blueprint) -> AsyncIterator[
             hub=Hub(clock),
             clock=clock,
             temp=temp,
+            stores=stores,
         )
     finally:
+        for store in stores:
+            await store.aclose()
         await executor.aclose()
         await providers.aclose()
         await journal.aclose()

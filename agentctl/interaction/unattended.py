@@ -88,6 +88,8 @@ def what_instead(held: Held) -> str:
             return "add the folder to [read_paths] allow in your config, or answer it on a terminal"
         case "opaque":
             return "have the command written plainly, or answer it on a terminal"
+        case "machine":
+            return "do first what the machine waits for, or answer it on a terminal"
         case "protected":
             return "make this change yourself: a write to a protected path is asked every time"
         case _:

@@ -89,7 +89,7 @@ def key_rule(key: str) -> Rule:
 
 def rule_covers(rule: BoundRule, judgement: Judgement) -> bool:
     """Return whether a grant or remembered rule covers what the judgement asks about."""
-    if judgement.held in {"opaque", "protected"} or rule.tool != judgement.entry:
+    if judgement.held in {"machine", "opaque", "protected"} or rule.tool != judgement.entry:
         return False
     match judgement.effect:
         case OpaqueCommand() | WritePath(unresolved=True):

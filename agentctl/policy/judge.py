@@ -7,7 +7,15 @@ from agentctl.policy.layers import Layers, Outcome, Saying
 from agentctl.protocol.decisions import Held, Judgement, LayerName, Say, Verdict
 from agentctl.protocol.effects import Effect, OpaqueCommand, ReadPath, RunProgram, WritePath
 
-HELD_RANK: dict[Held, int] = {"": 0, "pattern": 1, "outside": 2, "launch": 3, "opaque": 4, "protected": 5}
+HELD_RANK: dict[Held, int] = {
+    "": 0,
+    "pattern": 1,
+    "outside": 2,
+    "launch": 3,
+    "machine": 4,
+    "opaque": 5,
+    "protected": 6,
+}
 """How firmly an ask is held; where two parts ask, the firmer one is the reason that is shown."""
 
 _ALLOW, _ASK, _DENY = Verdict.ALLOW, Verdict.ASK, Verdict.DENY

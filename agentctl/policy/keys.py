@@ -26,7 +26,7 @@ _NO_OWN_KEY = frozenset({"shell", "write_file", "read_file", "network", "spawn_a
 
 def key_for(judgement: Judgement) -> str:
     """Return the rule that would remember an approval of this part, or empty where none may be offered."""
-    if judgement.held in {"opaque", "protected"}:
+    if judgement.held in {"machine", "opaque", "protected"}:
         return ""
     match judgement.effect:
         case None:

@@ -20,11 +20,14 @@ LAYER_WORDS: dict[LayerName, str] = {
     "user": "your config",
     "built-in": "the built-in policy",
     "parent": "the run that started this one",
+    "machine": "a machine of the blueprint",
 }
 
 
 def reason_for(tool: str, judgement: Judgement) -> str:
     """Return the sentence for the judgement that decided a call of `tool`."""
+    if judgement.layer == "machine" and judgement.says:
+        return judgement.says[0].note
     what = describe(tool, judgement.effect)
     match judgement.verdict:
         case Verdict.DENY:

@@ -21,7 +21,16 @@ class Verdict(IntEnum):
         return self.name.lower()
 
 
-LayerName: TypeAlias = Literal["launch", "stage", "blueprint", "user-for-agent", "user", "built-in", "parent"]
+LayerName: TypeAlias = Literal[
+    "launch",
+    "stage",
+    "blueprint",
+    "user-for-agent",
+    "user",
+    "built-in",
+    "parent",
+    "machine",  # a machine over tool calls: it narrows what the layers left
+]
 
 Held: TypeAlias = Literal[
     "",  # may be lifted by everything that lifts an ask
@@ -29,6 +38,7 @@ Held: TypeAlias = Literal[
     "launch",  # --ask: only a grant or an answer lifts it
     "outside",  # a read seen outside the workdir: only a grant or an answer lifts it
     "opaque",  # the line cannot be told: only an answer, or --yolo and bare allows where DESIGN says so
+    "machine",  # a machine over tool calls asks: only an answer to this very call lifts it
     "protected",  # a write to a protected path: only an answer to this very call lifts it
 ]
 

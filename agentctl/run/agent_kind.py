@@ -1,8 +1,10 @@
 """What all runs of one blueprint share: its rules, ceilings, tools and models. Built once a process."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from agentctl.agent.agent_state import StatePlan
+from agentctl.agent.state_plan import plan_state
 from agentctl.agent.tool_state import StageRules
 from agentctl.blueprint.model import Blueprint, StageTable
 from agentctl.blueprint.tool_rules import tool_names
@@ -20,6 +22,7 @@ from agentctl.run.house import House
 from agentctl.run.policy_layers import layers_of
 from agentctl.run.sandboxing import sandbox_of
 from agentctl.run.stages import StageModel, request_parameters
+from agentctl.run.trusted_code import trusted_code
 from agentctl.settings.ceilings import ceilings_of
 from agentctl.settings.model_choice import ModelChoice, WrittenModel, choose_model
 from agentctl.settings.rules import remembered_rules, shipped_table
@@ -46,18 +49,21 @@ class AgentKind:
     read_paths: tuple[Path, ...]
     models: dict[str, StageModel]
     """By stage."""
+    state: StatePlan = field(default_factory=StatePlan)
+    """What the blueprint says about state, its code loaded."""
 
 
 def agent_kind(house: House, blueprint: Blueprint, workdir: Path, launch: LaunchFlags) -> AgentKind:
     """Return what runs of `blueprint` share. May block: reads the shipped policy.
 
     Raises:
-        InvalidInput: a rule or a model name is invalid.
+        InvalidInput: a rule or a model name is invalid, or code of the blueprint is not trusted.
         ProviderError: no key for a model.
     """
     settings = house.settings
     place = Place(workdir=str(workdir), home=str(Path.home().resolve()))
     names = tool_names(blueprint)
+    code = trusted_code(blueprint, house.trust)
     return AgentKind(
         blueprint=blueprint,
         place=place,
@@ -74,6 +80,7 @@ def agent_kind(house: House, blueprint: Blueprint, workdir: Path, launch: Launch
         tools=built_in_tools(house.executor, house.clock),
         read_paths=granted_read_paths(house.settings, blueprint),
         models={stage.name: open_model(house, blueprint, stage) for stage in blueprint.in_order},
+        state=plan_state(blueprint, lambda reference, position: code.load(reference, position=position)),
     )
 
 

@@ -1,13 +1,15 @@
 """Builds a run from what its blueprint's runs share and what is its own. The only place that does."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from anyio import to_thread
 
+from agentctl.agent.agent_state import AgentState, LiveState
 from agentctl.agent.hooks import NoHooks
-from agentctl.agent.results import CutOnly
+from agentctl.agent.showing import StateShowing
 from agentctl.agent.snapshot import RunSnapshot
+from agentctl.agent.state_fold import StateFold
 from agentctl.agent.tool_state import ToolState, ToolStateParts, build_tool_state
 from agentctl.executor.sandbox_policy import SandboxKind, SandboxPolicy
 from agentctl.policy.budgets import Budgets
@@ -21,7 +23,10 @@ from agentctl.run.inbox import JournalInbox
 from agentctl.run.person import HubPerson
 from agentctl.run.recorder import RunRecorder
 from agentctl.run.runner import RunParts
+from agentctl.run.state_parts import tools_of
 from agentctl.settings.edit import remember
+from agentctl.state.pages import Bounds
+from agentctl.state.shared_state import SharedState
 from agentctl.tools.definition import ToolPlace
 from agentctl.tools.subagents import subagent_tools
 
@@ -44,6 +49,12 @@ class RunSeed:
     """Builds its own sub-agents; None when it may start none."""
     agents: tuple[tuple[str, str], ...] = ()
     """The agents it may start, with their descriptions."""
+    live: LiveState
+    """The cells of the root run's thread."""
+    store: SharedState | None = None
+    """The agent's view of shared state."""
+    context: dict[str, str] = field(default_factory=dict)
+    """The run context, by name."""
 
 
 def build_run(house: House, kind: AgentKind, seed: RunSeed, snapshot: RunSnapshot) -> RunParts:
@@ -57,6 +68,17 @@ def build_run(house: House, kind: AgentKind, seed: RunSeed, snapshot: RunSnapsho
         parent_run=parent.recorder.run_id if parent else "",
         watchers=(house.watch,),
         snapshot=snapshot,
+        live=seed.live,
+        keys=kind.state.keys,
+    )
+    state = AgentState(
+        run_id=seed.run_id,
+        thread_id=seed.thread_id,
+        agent=recorder.agent,
+        live=seed.live,
+        plan=kind.state,
+        store=seed.store,
+        workdir=str(seed.workdir),
     )
     active = ActiveTime(house.clock)
     person = HubPerson(hub=house.hub, yolo=seed.launch.yolo, active=active, someone_there=house.someone_there)
@@ -67,7 +89,8 @@ def build_run(house: House, kind: AgentKind, seed: RunSeed, snapshot: RunSnapsho
         agent=seed.agent or kind.blueprint.name,
         blueprint=kind.blueprint,
         recorder=recorder,
-        tools=build_tools(house, kind, seed, snapshot, children),
+        tools=build_tools(house, kind, seed, children, state),
+        showing=StateShowing(state=state, context=seed.context),
         model_of=lambda stage: kind.models[stage.name],
         person=person,
         active=active,
@@ -79,9 +102,14 @@ def build_run(house: House, kind: AgentKind, seed: RunSeed, snapshot: RunSnapsho
 
 
 def build_tools(
-    house: House, kind: AgentKind, seed: RunSeed, snapshot: RunSnapshot, children: Children
+    house: House, kind: AgentKind, seed: RunSeed, children: Children, state: AgentState
 ) -> ToolState:
     """Return the agent's tool state."""
+    snapshot = children.recorder.snapshot
+    bounds = Bounds(
+        lines=kind.blueprint.context.tool_output_max_lines,
+        size_bytes=kind.blueprint.context.tool_output_max_bytes,
+    )
     parent, context = seed.parent, kind.blueprint.context
     layers = replace(kind.layers, parent=parent.tools.layers.for_children()) if parent else kind.layers
     grants = GrantBook(kind.place)
@@ -93,7 +121,7 @@ def build_tools(
             agent=seed.name or kind.blueprint.name,
             run_id=seed.run_id,
             parent_run=parent.recorder.run_id if parent else "",
-            tools=(*kind.tools, *own),
+            tools=(*kind.tools, *tools_of(state, bounds), *own),
             stages=kind.stages,
             layers=layers,
             safe_list=kind.safe_list,
@@ -110,7 +138,8 @@ def build_tools(
                 agent=kind.blueprint.name,
             ),
             hooks=NoHooks(),
-            fold=CutOnly(max_lines=context.tool_output_max_lines, max_bytes=context.tool_output_max_bytes),
+            fold=StateFold(state=state, snapshot=snapshot, bounds=bounds, stash=context.stash),
+            state=state,
             unattended=not attended,
             on_ask=seed.launch.on_ask,
             interaction_timeout_s=_timeout(house),

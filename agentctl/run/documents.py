@@ -44,7 +44,9 @@ async def write_document(context: AgentContext, where: str, text: str) -> None:
         UsageError: the file lies outside the workdir, or cannot be written.
     """
     if where.startswith("/"):
-        await context.recorder.commit(*context.tools.fold.replace_document(where, text))
+        async with context.tools.fold.settling():
+            edit = context.tools.fold.replace_document(where, text)
+            await context.recorder.commit(*edit.events, commands=edit.commands)
         return
     path = _inside(context, where)
     try:

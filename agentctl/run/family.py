@@ -25,6 +25,8 @@ from agentctl.run.inputs import checked_inputs
 from agentctl.run.recorder import RunRecorder
 from agentctl.run.resume import read_snapshot
 from agentctl.run.runner import RunParts, run_or_fail
+from agentctl.state.shared_backend import InvalidKey
+from agentctl.state.shared_state import SharedState
 
 SPAWNING = ("spawn_agent", "fan_out")
 
@@ -116,6 +118,9 @@ async def open_child(house: House, parent: RunParts, seed: ChildSeed) -> OpenedC
             agent=seed.request.agent,
             name=seed.name,
             parent=parent,
+            live=parent.tools.state.live,
+            store=_child_store(parent, seed),
+            context=started.context if (started := parent.recorder.snapshot.started) else {},
         ),
         snapshot,
     )
@@ -128,6 +133,15 @@ async def open_child(house: House, parent: RunParts, seed: ChildSeed) -> OpenedC
     finally:
         await lease.release()
     return OpenedChild(house=house, parts=parts)
+
+
+def _child_store(parent: RunParts, seed: ChildSeed) -> SharedState | None:
+    """A child sees its own scope of what its parent sees."""
+    store = parent.tools.state.store
+    try:
+        return store.scoped(seed.request.scope or seed.name) if store is not None else None
+    except InvalidKey as error:
+        raise ToolError(str(error)) from error
 
 
 async def _begin(parts: RunParts, parent: RunParts, seed: ChildSeed) -> None:

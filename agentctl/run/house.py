@@ -11,6 +11,7 @@ from agentctl.journal.store import Journal
 from agentctl.llm.providers import Providers
 from agentctl.protocol.events import Published
 from agentctl.settings.settings import Settings
+from agentctl.state.shared_state import SharedState
 
 
 @dataclass(slots=True, kw_only=True)
@@ -27,6 +28,10 @@ class House:
     """The process's own temp folder; each run gets a folder in it."""
     catalogue_sha256: dict[str, str] = field(default_factory=dict)
     """What stood at each blueprint path when the root run began; nothing else may be started in it."""
+    trust: str = ""
+    """The `--trust` of the command line."""
+    stores: list[SharedState] = field(default_factory=list)
+    """Shared state that was opened; closed with the house."""
     someone_there: Callable[[], bool] = field(default=lambda: False)
     watch: Callable[[Published], None] = field(default=lambda _published: None)
 

@@ -1,14 +1,17 @@
 """Commits: the journal first, what is known second, the screen last."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from agentctl.agent.agent_state import LiveState
 from agentctl.agent.snapshot import RunSnapshot
 from agentctl.ids import new_id
 from agentctl.journal.store import Journal
 from agentctl.protocol.commands import Command, Commit, OutgoingMessage
 from agentctl.protocol.events import Event, LiveEvent, Published
 from agentctl.protocol.values import JsonValue
+from agentctl.state.commit import Origin, assemble
+from agentctl.state.keys import NO_KEYS, KeyTable
 
 Watch = Callable[[Published], None]
 
@@ -24,6 +27,9 @@ class RunRecorder:
     parent_run: str = ""
     watchers: Sequence[Watch] = ()
     snapshot: RunSnapshot = field(default_factory=RunSnapshot)
+    live: LiveState | None = None
+    """The cells that commands change; without it a commit may carry none."""
+    keys: KeyTable = NO_KEYS
 
     async def commit(
         self, *events: Event, commands: tuple[Command, ...] = (), received: tuple[str, ...] = ()
@@ -35,17 +41,19 @@ class RunRecorder:
         """
         if not events and not commands and not received:
             return
-        commit = Commit(
-            run_id=self.run_id,
-            thread_id=self.thread_id,
-            events=events,
-            commands=commands,
-            received=received,
-        )
-        appended = await self.journal.append(commit)
-        for event in events:
+        origin = Origin(run_id=self.run_id, thread_id=self.thread_id, state_thread=self._state_thread)
+        if self.live is None or not commands:
+            commit = replace(assemble(origin, events, commands).commit, received=received)
+            appended = await self.journal.append(commit)
+        else:
+            async with self.live.committing:
+                assembled = assemble(origin, events, commands, keys=self.keys, cells=self.live.cells)
+                commit = replace(assembled.commit, received=received)
+                appended = await self.journal.append(commit)
+                self.live.cells = assembled.cells
+        for event in commit.events:
             self.snapshot.apply(event)
-        for event in events:
+        for event in commit.events:
             self._publish(event, appended.sequence, appended.at)
 
     async def send(self, target: str, text: str, *, source: str) -> None:
@@ -53,8 +61,19 @@ class RunRecorder:
         body: JsonValue = {"text": text, "source": source}
         message = OutgoingMessage(message_id=new_id("m"), target=target, body=body)
         await self.journal.append(
-            Commit(run_id=self.run_id, thread_id=self.thread_id, events=(), outgoing=(message,))
+            Commit(
+                run_id=self.run_id,
+                thread_id=self.thread_id,
+                state_thread=self._state_thread,
+                events=(),
+                outgoing=(message,),
+            )
         )
+
+    @property
+    def _state_thread(self) -> str:
+        own = self.live is None or self.live.thread_id == self.thread_id
+        return "" if own or self.live is None else self.live.thread_id
 
     def show(self, event: LiveEvent) -> None:
         """Show something that is not kept."""

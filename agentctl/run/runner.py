@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from agentctl.agent.compaction import summarise_stage
 from agentctl.agent.context import AgentContext, AskPerson, Inbox, StageEnd, Suspend
 from agentctl.agent.loop import run_stage
+from agentctl.agent.showing import Showing
 from agentctl.agent.tool_state import ToolState
 from agentctl.blueprint.model import Blueprint, StageTable
 from agentctl.clock import Clock
@@ -45,6 +46,7 @@ class RunParts:
     children: Children
     sandboxed: Callable[[StageTable], Awaitable[bool]]
     """Tells whether a sandbox is in force for the processes of a stage."""
+    showing: Showing
     clock: Clock
 
 
@@ -105,6 +107,7 @@ async def _guarded(parts: RunParts) -> RunEnd:
 
 async def _stages(parts: RunParts) -> RunEnd:
     recorder = parts.recorder
+    await _begin_document(parts)
     stage = parts.blueprint.stages.get(recorder.snapshot.stage) or parts.blueprint.entry
     while True:
         context = await _enter(parts, stage)
@@ -112,6 +115,8 @@ async def _stages(parts: RunParts) -> RunEnd:
         if isinstance(ended, Suspend):
             return await _suspend(recorder, ended.reason, ExitCode.WAITING)
         if stage.requires_children and await _heard_children(parts):
+            continue
+        if await _held_by_machines(parts, stage, ended):
             continue
         passed = await pass_checkpoints(context, parts.blueprint, stage, ended)
         match passed:
@@ -124,6 +129,26 @@ async def _stages(parts: RunParts) -> RunEnd:
                 stage = following
             case None:
                 pass  # a person sent the stage back to work
+
+
+async def _begin_document(parts: RunParts) -> None:
+    """Commit the state document's beginning, in a thread that has none yet."""
+    async with parts.tools.fold.settling():
+        begun = parts.tools.fold.begin()
+        if begun is not None:
+            await parts.recorder.commit(*begun.events, commands=begun.commands)
+
+
+async def _held_by_machines(parts: RunParts, stage: StageTable, end: StageEnd) -> bool:
+    """Send the model back to what a machine waits for, where the run would end now; tell whether it was."""
+    if end.reason != "answer" or next_transition(parts.blueprint, stage, parts.recorder.snapshot, end):
+        return False
+    held = parts.tools.state.continuation()
+    if held is None:
+        return False
+    words, command = held
+    await parts.recorder.commit(MessageAdded(message=user_text(words, source="harness")), commands=(command,))
+    return True
 
 
 async def _heard_children(parts: RunParts) -> bool:
@@ -157,6 +182,7 @@ async def _enter(parts: RunParts, stage: StageTable) -> AgentContext:
         tools=parts.tools,
         person=parts.person,
         inbox=parts.inbox,
+        showing=parts.showing,
         clock=parts.clock,
     )
 

@@ -20,6 +20,7 @@ from agentctl.run.house import House
 from agentctl.run.inputs import checked_inputs
 from agentctl.run.resume import thread_messages
 from agentctl.run.runner import RunParts
+from agentctl.run.state_parts import open_live_state, open_store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,9 +57,18 @@ async def begun(
         house.catalogue_sha256 = catalogue_hashes()
     thread_id = order.thread_id or new_thread_id()
     earlier = await thread_messages(house.journal, thread_id) if order.thread_id else []
-    seed = RunSeed(run_id=new_run_id(), thread_id=thread_id, workdir=order.workdir, launch=order.flags)
     lease = await house.journal.acquire(thread_id)
     try:
+        live = await open_live_state(house.journal, thread_id)
+        seed = RunSeed(
+            run_id=new_run_id(),
+            thread_id=thread_id,
+            workdir=order.workdir,
+            launch=order.flags,
+            live=live,
+            store=open_store(house, blueprint, thread_id),
+            context=order.context,
+        )
         parts = family_run(house, kind, seed, RunSnapshot(messages=earlier, run_from=len(earlier)))
         task = order.task or blueprint.agent.description
         await parts.recorder.commit(

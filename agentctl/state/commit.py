@@ -70,15 +70,6 @@ def assemble(
     return Assembled(commit=commit, cells=batch.cells(), warnings=warnings)
 
 
-def problem_with(command: Command, keys: KeyTable, cells: Cells, run_id: str) -> str:
-    """Return why a commit would refuse `command` on its own, or empty: for tools, which tell the model."""
-    try:
-        _Batch(cells, keys).take(_bind(command, run_id))
-    except StateConflict as error:
-        return error.message
-    return ""
-
-
 def _bind(command: Command, run_id: str) -> Command:
     return replace(command, run_id=run_id if command.scope == "run" else "")
 

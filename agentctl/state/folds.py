@@ -47,6 +47,11 @@ def _union(value: JsonValue, update: JsonValue) -> JsonValue:
     return found
 
 
+def _last(value: JsonValue, update: JsonValue) -> JsonValue:
+    del value
+    return update
+
+
 def _patch(value: JsonValue, update: JsonValue) -> JsonValue:
     return apply_patch({} if value is None else value, update)
 
@@ -72,5 +77,7 @@ BUILT_IN: dict[str, FoldFunction] = {
     "append": _append,
     "union": _union,
     "patch": _patch,
+    "last": _last,
 }
-"""`append` adds the update as one item, `union` each item that is not there yet; `patch` is for documents."""
+"""`append` adds the update as one item, `union` each item that is not there yet; `patch` is for documents,
+`last` for the harness's own cells, where a later write is meant to stand."""

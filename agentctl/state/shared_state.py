@@ -57,7 +57,7 @@ class SharedState:
         self._scope: tuple[str, ...] = ()
         self._grants: tuple[str, ...] = ()
         self._writer: dict[str, str] = {}
-        self._pins: dict[str, int] = {}
+        self._pins: dict[str, frozenset[str]] = {}
 
     @property
     def scope(self) -> str | None:
@@ -174,21 +174,12 @@ class SharedState:
         """Return `summary` without stashes, so that a cut result does not change the system prompt."""
         return summary_of(listed for listed in await self.listing() if not listed.info.stash)
 
-    def pin(self, keys: Iterable[str]) -> None:
-        """Say that a live conversation names these stashes: they are recycled last."""
-        for key in keys:
-            stored = stored_key(self._scope, key)
-            self._pins[stored] = self._pins.get(stored, 0) + 1
+    def pin(self, keys: Iterable[str], *, owner: str = "") -> None:
+        """Say which stashes the live conversation of `owner` names now: they are recycled last.
 
-    def unpin(self, keys: Iterable[str]) -> None:
-        """Say that the conversation no longer names these stashes."""
-        for key in keys:
-            stored = stored_key(self._scope, key)
-            count = self._pins.get(stored, 0) - 1
-            if count > 0:
-                self._pins[stored] = count
-            else:
-                self._pins.pop(stored, None)
+        Takes the place of what was said for that owner before, so an empty list lets all of them go.
+        """
+        self._pins[owner] = frozenset(stored_key(self._scope, key) for key in keys)
 
     def is_granted(self, key: str) -> bool:
         """Whether a grant lets this handle read a key of the whole store."""
@@ -210,7 +201,7 @@ class SharedState:
             stash=write.stash,
             if_absent=write.if_absent,
             if_version=write.if_version,
-            pinned=frozenset(self._pins),
+            pinned=frozenset().union(*self._pins.values()),
             writer=self._writer,
             at=moment,
         )

@@ -148,9 +148,14 @@ def latest_human(messages: Sequence[Message]) -> int | None:
     """Return the index of the last message that a person, or the task in a person's place, said."""
     for index in range(len(messages) - 1, -1, -1):
         message = messages[index]
-        if isinstance(message, UserMessage) and message.source not in _NOT_HUMAN:
+        if isinstance(message, UserMessage) and is_human(message):
             return index
     return None
+
+
+def is_human(message: UserMessage) -> bool:
+    """Whether a person said it, or the task or another agent in a person's place; not the harness."""
+    return message.source not in _NOT_HUMAN and not message.source.startswith("checkpoint:")
 
 
 def workspace_block(pointers: Sequence[str], document: JsonObject) -> str:

@@ -170,8 +170,8 @@ async def test_an_unpinned_stash_is_as_any_other(store: Store) -> None:
     state = store(50)
     await state.set("tool-out-a", "1" * 5)
     await state.set("tool-out-b", "2" * 5)
-    state.pin(["tool-out-a"])
-    state.unpin(["tool-out-a", "tool-out-b"])
+    state.pin(["tool-out-a"], owner="r-1")
+    state.pin([], owner="r-1")
     await state.set("zz", "4" * 20)
 
     assert await state.keys() == ["tool-out-b", "zz"]
@@ -451,7 +451,7 @@ async def _play(state: SharedState, operations: list[tuple[str, str, int]]) -> l
                 case "remove":
                     seen.append(await state.remove(key))
                 case "pin":
-                    state.pin([key])
+                    state.pin([key], owner=key)
                 case "append":
                     seen.append((await state.append(key, "é" * (size // 2))).evicted)
                 case _:

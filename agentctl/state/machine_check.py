@@ -1,0 +1,125 @@
+"""What can be known to be wrong with machines before anything runs."""
+
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from agentctl.state.machine import EVENT_PREFIX, Machine, Move
+from agentctl.state.templates import fields_of
+
+_ON = re.compile(r"(event:)?[A-Za-z0-9_.*?\[\]!-]+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineProblem:
+    """One thing wrong with a machine."""
+
+    machine: str
+    level: Literal["error", "warning"]
+    text: str
+    move: int | None = None
+    """Index of the transition it is about; None for the machine as a whole."""
+
+
+def check_machines(
+    machines: Sequence[Machine], *, read_only_tools: Collection[str] = ()
+) -> tuple[MachineProblem, ...]:
+    """Return what is wrong: malformed patterns and bounds, duplicates, states that lead nowhere. Pure.
+
+    With `read_only_tools` it also warns where a call that only looks at something leaves a state that holds
+    the run.
+    """
+    problems: list[MachineProblem] = []
+    seen: set[str] = set()
+    for machine in machines:
+        if machine.name in seen:
+            problems.append(_error(machine, "two machines have this name"))
+        seen.add(machine.name)
+        for index, move in enumerate(machine.moves):
+            problems += _check_move(machine, index, move)
+        problems += _check_graph(machine, read_only_tools)
+    return tuple(problems)
+
+
+def _check_move(machine: Machine, index: int, move: Move) -> list[MachineProblem]:
+    found: list[str] = []
+    if not _ON.fullmatch(move.on) or move.on.count("[") != move.on.count("]"):
+        found.append(f"{move.on!r} is neither a tool's name or glob nor `event:NAME`")
+    if not move.origin:
+        found.append("`from` names no state")
+    for name, bound in move.counters.items():
+        if bound.gte is not None and bound.lte is not None and bound.gte > bound.lte:
+            found.append(f"counter {name!r}: gte {bound.gte} is above lte {bound.lte}")
+    texts = (machine.key, move.reason, move.emit.content if move.emit else "")
+    if any(_unbalanced(text) for text in texts):
+        found.append("a template has a brace without its partner; write `{{` for a brace")
+    if move.emit and move.on.startswith(EVENT_PREFIX) and move.emit.target == "result":
+        found.append("an event has no result: its words can only go to the context")
+    return [_error(machine, text, index) for text in found]
+
+
+def _check_graph(machine: Machine, read_only_tools: Collection[str]) -> list[MachineProblem]:
+    reached = _reachable(machine)
+    named = {state for move in machine.moves for state in (*move.origin, move.to)} | machine.terminal
+    problems = [
+        _warning(machine, f"state {state!r} can never be reached") for state in sorted(named - reached)
+    ]
+    tools = {move.on for move in machine.moves if not move.on.startswith(EVENT_PREFIX)}
+    for tool in sorted(tools):
+        moves = [move for move in machine.moves if move.on == tool]
+        if not any(move.origin & reached for move in moves) and any(
+            move.on_violation == "deny" for move in moves
+        ):
+            problems.append(_warning(machine, f"{tool!r} is denied in every state that can be reached"))
+    if machine.terminal and machine.max_continuations:
+        problems += _check_ends(machine, reached, read_only_tools)
+    return problems
+
+
+def _check_ends(
+    machine: Machine, reached: set[str], read_only_tools: Collection[str]
+) -> list[MachineProblem]:
+    stuck = [
+        state
+        for state in sorted(reached - machine.terminal - {machine.initial})
+        if not any(state in move.origin and move.to != state for move in machine.moves)
+    ]
+    looked = [
+        move for move in machine.moves if move.on in read_only_tools and move.to not in machine.terminal
+    ]
+    return [
+        *(_warning(machine, f"nothing leads out of {state!r}, which is not terminal") for state in stuck),
+        *(
+            _warning(
+                machine,
+                f"a mere {move.on} leaves {move.to!r}, which holds the run until something else is done;"
+                " add it to `terminal`",
+            )
+            for move in looked
+        ),
+    ]
+
+
+def _reachable(machine: Machine) -> set[str]:
+    reached = {machine.initial}
+    while True:
+        more = {move.to for move in machine.moves if move.origin & reached} - reached
+        if machine.on_unmatched and machine.on_unmatched not in reached:
+            more.add(machine.on_unmatched)
+        if not more:
+            return reached
+        reached |= more
+
+
+def _unbalanced(text: str) -> bool:
+    plain = text.replace("{{", "").replace("}}", "")
+    return plain.count("{") != plain.count("}") or plain.count("{") != len(fields_of(text))
+
+
+def _error(machine: Machine, text: str, move: int | None = None) -> MachineProblem:
+    return MachineProblem(machine=machine.name, level="error", text=text, move=move)
+
+
+def _warning(machine: Machine, text: str) -> MachineProblem:
+    return MachineProblem(machine=machine.name, level="warning", text=text)
