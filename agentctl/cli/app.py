@@ -27,6 +27,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "new": ("agentctl.cli.new", "Write a blueprint that runs at once, offline."),
     "blueprints": ("agentctl.cli.blueprints", "List and show the blueprints that can be named."),
     "config": ("agentctl.cli.config", "Show and set the user's config, each value with its source."),
+    "policy": (
+        "agentctl.cli.policy",
+        "Try the policy on lines, show a line's effects, import a peer's rules.",
+    ),
     "schema": ("agentctl.cli.schema", "Print the JSON Schema of blueprints or of the user's config."),
     "models": (
         "agentctl.cli.models",

@@ -123,10 +123,20 @@ class Locator:
             for where in _git_directories(place, effect.argv):
                 if where not in self._distrust:
                     facts = await self.executor.git_facts(where)
-                    self._distrust[where] = "; ".join(facts.runs_programs)
+                    why = "; ".join(facts.runs_programs)
+                    self._distrust[where] = why or await self._elsewhere(where, facts.repository)
                 if self._distrust[where]:
                     return self._distrust[where]
         return ""
+
+    async def _elsewhere(self, where: Path, repository: Path | None) -> str:
+        """Return why git in `where` is not git in the workdir's own repository, or empty."""
+        if where == self.place.workdir:
+            return ""
+        if (await self.executor.resolve(str(where), self._roots)).kind is not PathKind.DIRECTORY:
+            return "git would run in a directory that is not there yet"
+        own = (await self.executor.git_facts(self.place.workdir)).repository
+        return "" if own == repository else "git would run in another repository"
 
 
 def _split(path: str) -> tuple[str, list[str]]:
