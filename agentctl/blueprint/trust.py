@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias
 from agentctl.blueprint.model import Blueprint
 from agentctl.errors import Position, Problem
 from agentctl.locations import shipped_dir
-from agentctl.tables.declared import HookTable, McpServerTable
+from agentctl.tables.declared import HookTable, McpServerTable, ModelTable
 from agentctl.tables.outside_tools import script_tools
 from agentctl.toml.positions import Path as KeyPath
 
@@ -159,12 +159,19 @@ def _code(blueprint: Blueprint, kind: CodeKind, reference: str, at: KeyPath) -> 
 
 
 def _addresses(blueprint: Blueprint) -> Iterator[TrustItem]:
-    if blueprint.model.base_url:
-        yield _item(blueprint, "model address", blueprint.model.base_url, ("model", "base_url"))
-    for stage in blueprint.in_order:
-        if stage.model is not None and stage.model.base_url:
-            at = ("stages", stage.name, "model", "base_url")
-            yield _item(blueprint, "model address", stage.model.base_url, at)
+    """Yield every address of a model that the blueprint names: in `base_url`, or within a model's name."""
+    tables: list[tuple[KeyPath, ModelTable]] = [(("model",), blueprint.model)]
+    tables += [
+        (("stages", stage.name, "model"), stage.model)
+        for stage in blueprint.in_order
+        if stage.model is not None
+    ]
+    for at, table in tables:
+        if table.base_url:
+            yield _item(blueprint, "model address", table.base_url, (*at, "base_url"))
+        for index, name in enumerate(table.use):
+            if "://" in name:
+                yield _item(blueprint, "model address", name, (*at, "use", index))
 
 
 def _item(blueprint: Blueprint, kind: CodeKind, reference: str, at: KeyPath) -> TrustItem:

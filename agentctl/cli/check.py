@@ -14,6 +14,7 @@ from agentctl.blueprint.lints import Lint, lints_of
 from agentctl.blueprint.load import load_blueprint
 from agentctl.blueprint.model import Blueprint
 from agentctl.blueprint.trust import Trust, trust_needed
+from agentctl.cli.model_names import check_models
 from agentctl.cli.policy_tests import PolicyTestResult, run_policy_tests
 from agentctl.cli.providers import blueprint_script
 from agentctl.clock import SystemClock
@@ -51,6 +52,7 @@ def check(
         loaded = load_blueprint(entry.path, found_by=entry.found_by)
         blueprint_script(loaded)
         settings = load_settings()
+        check_models(loaded, settings)
     except InvalidInput as error:
         if not json:
             raise

@@ -141,7 +141,9 @@ class Reader:
             return self._dataclass(kind, value, path, {})
         short = next((mark.name for mark in marks if isinstance(mark, Shorthand)), "")
         if short and isinstance(value, str | list):
-            return self._dataclass(kind, {short: value}, path, {})
+            field = fields_of(kind)[short]
+            read = self._value(field.hint, value, path)
+            return read if read is _BAD else kind(**{field.name: read})
         return self._expected(path, "a table", value)
 
     def _dataclass(

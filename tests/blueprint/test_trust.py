@@ -106,6 +106,13 @@ def test_a_moved_folder_keeps_its_trust(folder: Path, tmp_path_factory: pytest.T
     assert trust_in(elsewhere).sha256 == before
 
 
+def test_an_address_within_a_models_name_needs_trust() -> None:
+    text = b'[agent]\nname = "a"\n[stages.one]\nmodel = "openai-chat:http://10.0.0.1/v1#m"\n'
+    blueprint = parse_blueprint(text, path=Path("/x/b.toml"), found_by="path")
+
+    assert [item.kind for item in trust_needed(blueprint).items] == ["model address"]
+
+
 def test_a_blueprint_without_code_needs_no_trust() -> None:
     blueprint = parse_blueprint(
         b'[agent]\nname = "a"\n[stages.one]\n', path=Path("/x/b.toml"), found_by="path"

@@ -73,6 +73,21 @@ def test_check_in_json_tells_the_same(here: Path, capsys: pytest.CaptureFixture[
     }
 
 
+def test_check_knows_the_providers_that_a_run_would_know(
+    here: Path, agentctl_home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "a.toml").write_text(GOOD + 'model = ["anthropc:x", "mine:y", "scripted"]\n')
+
+    said = Said(capsys, "check", "a.toml")
+
+    assert said.code == 3
+    assert "a.toml:6:10: stages.one.model[0]: unknown provider 'anthropc'" in said.err
+    assert "did you mean 'anthropic'" in said.err
+    assert "unknown provider 'mine'" in said.err
+    Said(capsys, "config", "set", "providers.mine.base_url", "http://localhost:1/v1")
+    assert "unknown provider 'mine'" not in Said(capsys, "check", "a.toml").err
+
+
 def test_a_lint_is_a_warning_unless_warnings_are_denied(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

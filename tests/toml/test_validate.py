@@ -127,7 +127,7 @@ owner = "me"
         ("f:6:14", "wheels[1]"),
         ("f:6:21", "wheels[2]"),
         ("f:7:1", "colour"),
-        ("f:8:10", "engine.kind"),
+        ("f:8:10", "engine"),
         ("f:9:1", "gears"),
         ("f:10:14", "switches.lihgts"),
         ("f:10:36", "switches.horn"),
