@@ -15,12 +15,13 @@ from agentctl.interaction.unattended import what_instead
 from agentctl.policy.budgets import Budgets, CallCost, Reservation, StepCost, may_write
 from agentctl.policy.cover import Lifts, after_answer, cover, used_grants
 from agentctl.policy.decide import decide
-from agentctl.policy.grants import GrantBook, propose
-from agentctl.policy.layers import BoundRule, Layers
+from agentctl.policy.grants import GrantBook, key_rule, propose
+from agentctl.policy.layers import BoundRule, Layers, bind_rules
 from agentctl.policy.narrow import narrowed
 from agentctl.policy.refusals import Refusal
 from agentctl.policy.rules import RuleSet
 from agentctl.policy.safe_list import SafeList
+from agentctl.policy.way_out import YOLO, flags_for
 from agentctl.protocol.decisions import Decision, Grant, Verdict
 from agentctl.protocol.effects import ReadPath, WritePath
 from agentctl.protocol.messages import ToolCall, ToolSpec, Usage
@@ -264,14 +265,18 @@ class ToolState:
         return keys
 
     async def remember(self, keys: tuple[str, ...]) -> None:
-        """Write `keys` into the user's config, for every run from now on."""
+        """Write `keys` into the user's config, for every run from now on and for this one at once."""
         for key in keys:
             await self.parts.store_rule(key)
+        rules = bind_rules(map(key_rule, keys), self.layers.place)
+        self.remembered = (*self.remembered, *rules)
 
     def way_out(self, decision: Decision) -> tuple[tuple[str, ...], str]:
         """Return the `--allow` rules that would have let a refused ask through, or what to write instead."""
-        instead = what_instead(decision.held)
-        return ((), instead) if instead else (propose(decision) or (decision.rule,), "")
+        rules = flags_for(decision, self.layers)
+        if rules == (YOLO,):
+            return (), "start the run with --yolo, or answer it on a terminal"
+        return rules, "" if rules else what_instead(decision.held)
 
     def asker(self) -> Asker:
         """Return who asks, for a question."""

@@ -30,6 +30,20 @@ def decide(tool: str, effects: Sequence[Effect], layers: Layers) -> Decision:
     return conclude(tool, tuple(judgements))
 
 
+def decide_as_a_whole(tool: str, layers: Layers) -> Decision:
+    """Return what holds for a tool before anything is known of a call: its entry without patterns. Pure.
+
+    A tool that follows another's entry, as `edit_file` does `write_file`'s, is judged by both.
+    """
+    judgements: tuple[Judgement, ...] = ()
+    followed = layers.follows.get(tool)
+    if followed is not None:
+        judgements = (judge(followed, None, layers),)
+    if followed is None or layers.has_word_of_its_own(tool):
+        judgements = (judge(tool, None, layers), *judgements)
+    return conclude(tool, judgements)
+
+
 def conclude(tool: str, judgements: tuple[Judgement, ...]) -> Decision:
     """Return the decision that these judgements make together: the strictest one's verdict and reason."""
     if not judgements:

@@ -1,11 +1,12 @@
 """The built-in layer, read from the shipped `config/policy.toml`."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from agentctl.errors import InvalidInput, Problem
-from agentctl.policy.patterns import PATTERN_TOOLS
 from agentctl.policy.rules import RuleSet, ToolNames, parse_permissions
-from agentctl.protocol.tool_names import BUILT_IN_TOOLS, TOOL_ALIASES
+from agentctl.protocol.tool_names import RULE_NAMES, TOOL_ALIASES
+from agentctl.toml.positions import Key
 from agentctl.toml.table import Table
 
 
@@ -18,8 +19,8 @@ class BuiltInPolicy:
     """Every name that a rule may use without a server or script tool that brings it."""
     loosenable: frozenset[str]
     """Tools that a blueprint may allow although the user is silent."""
-    follows: frozenset[str]
-    """Tools whose own entry counts only where somebody wrote it."""
+    follows: Mapping[str, str]
+    """Tools whose own entry counts only where somebody wrote it, and the one they follow."""
 
 
 def built_in_policy(table: Table) -> BuiltInPolicy:
@@ -29,23 +30,27 @@ def built_in_policy(table: Table) -> BuiltInPolicy:
         InvalidInput: the file is not what this version expects.
     """
     permissions, tools = table.table("tool_permissions"), table.table("tools")
-    follow = _words(tools, "follow")
+    follows = {tool: _text(tools, "follow", tool) for tool in tools.table("follow")}
+    loosenable = tools.values.get("loosenable", [])
     named = frozenset(name for name in permissions.values if "*" not in name)
-    names = ToolNames(
-        known=frozenset((*BUILT_IN_TOOLS, *PATTERN_TOOLS, *follow)) | named, aliases=TOOL_ALIASES
-    )
+    names = ToolNames(known=RULE_NAMES | named | frozenset(follows), aliases=TOOL_ALIASES)
     return BuiltInPolicy(
         rules=parse_permissions(permissions, names=names),
         names=names,
-        loosenable=_words(tools, "loosenable"),
-        follows=follow,
+        loosenable=frozenset(
+            _text(tools, "loosenable", index)
+            for index in range(len(loosenable) if isinstance(loosenable, list) else 0)
+        ),
+        follows=follows,
     )
 
 
-def _words(table: Table, key: str) -> frozenset[str]:
-    value = table.values.get(key, [])
-    words = list(value) if isinstance(value, list | dict) else [value]
-    if not all(isinstance(word, str) for word in words):
-        problem = Problem(position=table.position(key), key=table.key(key), message="expected tool names")
+def _text(table: Table, key: str, at: Key) -> str:
+    inner = table.values.get(key)
+    value = inner.get(at) if isinstance(inner, dict) and isinstance(at, str) else None
+    if isinstance(inner, list) and isinstance(at, int):
+        value = inner[at]
+    if not isinstance(value, str):
+        problem = Problem(position=table.position(key, at), key=table.key(key, at), message="expected a tool")
         raise InvalidInput((problem,))
-    return frozenset(str(word) for word in words)
+    return value

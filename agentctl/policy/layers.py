@@ -1,6 +1,6 @@
 """The layers of one agent: who said what, from the launch flags to the built-in defaults."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
@@ -129,8 +129,8 @@ class Layers:
     """[security] allow_blueprint_permissions: the blueprint may loosen what the user is silent about."""
     loosenable: frozenset[str] = frozenset()
     """Tools that a blueprint may loosen without it."""
-    follows: frozenset[str] = frozenset()
-    """Tools whose own entry counts only where somebody wrote it, their effects having one: `edit_file`."""
+    follows: Mapping[str, str] = field(default_factory=dict)
+    """Tools whose own entry counts only where somebody wrote it, and the one they follow: `edit_file`."""
     parent: "Layers | None" = None
     """What the run that spawned this one is allowed, without its stage except its denies."""
     _cache: _Cache = field(init=False, default_factory=_Cache, compare=False, repr=False)

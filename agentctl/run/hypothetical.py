@@ -10,7 +10,7 @@ from agentctl.clock import Clock
 from agentctl.errors import ToolError
 from agentctl.executor.api import Executor
 from agentctl.policy.cover import Lifts, cover
-from agentctl.policy.decide import decide
+from agentctl.policy.decide import decide, decide_as_a_whole
 from agentctl.policy.grants import GrantBook
 from agentctl.policy.layers import NO_LAUNCH, Launch, Layers
 from agentctl.policy.paths import Place
@@ -58,7 +58,9 @@ class Judge:
         else:
             name, bracket, rest = call.partition("(")
             tool = canonical_tool(name.strip())
-            effects = await self._effects(tool, rest.rpartition(")")[0]) if bracket else ()
+            if not bracket:
+                return decide_as_a_whole(tool, layers)
+            effects = await self._effects(tool, rest.rpartition(")")[0])
         return cover(tool, decide(tool, effects, layers), self.lifts)
 
     async def _prepared(self, tool: str, arguments: JsonObject) -> tuple[Effect, ...]:
