@@ -37,21 +37,20 @@ class Call:
         """The words as text; those not known as written."""
         return tuple([word if type(word) is str else text_of(word) for word in self.words])
 
-    def inner(self, words: list[AnyWord], *, needs_rule: bool) -> "Call":
-        """Return the call of `words`, the last words of this one, for which this one is a wrapper.
+    def inner(self, words: list[AnyWord], *, needs_rule: bool, last: bool = True) -> "Call":
+        """Return the call of `words`, for which this one is a wrapper.
 
         Args:
             words: the inner program and its arguments.
             needs_rule: an allow rule must reach the inner program; else one for the wrapper is enough.
+            last: they are the last words of this call, so that a rule may name both.
         """
         call = Call(words)
         call.via = (*self.via, self.program)
         call.inside = self.inside or not needs_rule
         call.direct = False
-        tail = call.argv()
-        own = self.argv()
-        if needs_rule and own[len(own) - len(tail) :] == tail:
-            call.outer = (*self.outer, own)
+        if needs_rule and last:
+            call.outer = (*self.outer, self.argv())
         return call
 
 

@@ -43,7 +43,7 @@ def _expression(sink: Sink, call: Call, words: list[AnyWord], at: int, starts: l
         end = _end_of_command(words, at + 1)
         inner = [_found(part) for part in words[at + 1 : end]]
         if inner:
-            sink.run(call.inner(inner, needs_rule=True))
+            sink.run(call.inner(inner, needs_rule=True, last=False))
         return end - at + 1
     if word == "-delete":
         sink.write_all(starts)
@@ -106,7 +106,7 @@ def _fd(sink: Sink, call: Call) -> None:
             glued = text.partition("=")[2]
             inner: list[AnyWord] = [glued, *words[at + 1 :]] if glued else list(words[at + 1 :])
             if inner:
-                sink.run(call.inner([_found(part) for part in inner], needs_rule=True))
+                sink.run(call.inner([_found(part) for part in inner], needs_rule=True, last=False))
             words = words[:at]
             break
     sink.read_all(take_apart(words, _FD).operands[1:] or ["."])

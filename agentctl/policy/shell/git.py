@@ -56,8 +56,6 @@ def git(sink: Sink, call: Call) -> None:
     sink.emit(call, needs_rule=not inert)
     places.now = inside
     inner = call.inner([call.words[0], *parsed.rest], needs_rule=inert)
-    if inert:
-        inner.outer = (*call.outer, call.argv())
     sink.emit(inner)
     _subcommand(sink, inner, list(parsed.rest))
     places.now = before

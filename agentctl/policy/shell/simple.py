@@ -119,7 +119,10 @@ class SimpleReader(Lexer):
     def _word(self, assignments: list[Assignment], words: list[AnyWord], *, fresh: bool) -> None:
         if (not words or words[0] in _DECLARES) and self._assignment(assignments, words):
             return
+        start = self.pos
         word = self.word()
+        if not words and "\\\n" in self.text[start : self.pos] and "=" in self.text[start : self.pos]:
+            raise Refused("a line continuation stands in what may be an assignment")
         if isinstance(word, str):
             if word in KEYWORDS and not words and fresh:
                 raise Refused(f"the keyword `{word}` stands where a command is expected")

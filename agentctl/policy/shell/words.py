@@ -85,12 +85,12 @@ _BRACE_PLAIN = re.compile(r"[A-Za-z0-9_./:@%+,=^{}#!-]+")
 _RANGE = re.compile(r"(-?\d{1,6})\.\.(-?\d{1,6})")
 _PADDED = re.compile(r"-?0[0-9]+")
 _LETTERS = re.compile(r"([a-z])\.\.([a-z])|([A-Z])\.\.([A-Z])")
-_MAYBE_BRACES = re.compile(r"\{[\s\S]*(?:,|\.\.)")
 
 
 def may_expand_braces(raw: str) -> bool:
     """Whether bash could make several words of `raw`'s braces; false only when it surely does not."""
-    return _MAYBE_BRACES.search(raw) is not None
+    opened = raw.find("{")
+    return opened >= 0 and max(raw.rfind(","), raw.rfind("..")) > opened
 
 
 def expand_braces(raw: str) -> tuple[str, ...]:
