@@ -12,6 +12,9 @@ from agentctl.protocol.events import AskRefused, GrantGiven, QuestionAnswered, Q
 from agentctl.protocol.messages import ToolResult
 from agentctl.protocol.questions import ApprovalAnswer, ApprovalQuestion
 
+_NOBODY = frozenset({"deadline", "unattended"})
+"""Answers that nobody gave: the deadline passed, or the terminal hung up."""
+
 
 @dataclass(slots=True)
 class _Desk:
@@ -67,7 +70,8 @@ async def _settle_ask(desk: _Desk, ask: Asking) -> Judged | None:
         desk.suspend = Suspend(question_id=question.question_id, reason="stopped at the prompt")
         return None
     answered = QuestionAnswered(question_id=question.question_id, answer=answer)
-    await context.recorder.commit(answered, *_grants(context, ask, answer))
+    late = (_refused(context, ask),) if answer.by in _NOBODY else ()
+    await context.recorder.commit(answered, *_grants(context, ask, answer), *late)
     return await _apply(desk, ask, answer)
 
 
@@ -140,17 +144,7 @@ async def _without_person(desk: _Desk, ask: Asking) -> Judged | None:
         await context.recorder.commit(QuestionAsked(question=question))
         desk.suspend = Suspend(question_id=question.question_id, reason="a question waits for a person")
         return None
-    flags, instead = tools.way_out(ask.decision)
-    await context.recorder.commit(
-        AskRefused(
-            call_id=ask.call.call_id,
-            tool=ask.call.tool,
-            preview=ask.prepared.preview,
-            reason=ask.decision.reason,
-            flags=flags,
-            instead=instead,
-        )
-    )
+    await context.recorder.commit(_refused(context, ask))
     text = (
         f"Refused: this needs a person's approval and nobody is there to ask ({ask.decision.reason}). "
         "Do what you can without it, and say in your answer what was left undone."
@@ -159,9 +153,21 @@ async def _without_person(desk: _Desk, ask: Asking) -> Judged | None:
     return Answered(call=ask.call, result=result, decision=ask.decision)
 
 
+def _refused(context: AgentContext, ask: Asking) -> AskRefused:
+    flags, instead = context.tools.way_out(ask.decision)
+    return AskRefused(
+        call_id=ask.call.call_id,
+        tool=ask.call.tool,
+        preview=ask.prepared.preview,
+        reason=ask.decision.reason,
+        flags=flags,
+        instead=instead,
+    )
+
+
 def _declined(ask: Asking, answer: ApprovalAnswer) -> Answered:
     match answer.by:
-        case "deadline":
+        case "deadline" | "unattended":
             text = "Refused: nobody answered in time."
         case _ if answer.reason:
             text = f"A person said no: {answer.reason}"

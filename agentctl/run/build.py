@@ -11,6 +11,7 @@ from agentctl.agent.showing import StateShowing
 from agentctl.agent.snapshot import RunSnapshot
 from agentctl.agent.state_fold import StateFold
 from agentctl.agent.tool_state import ToolState, ToolStateParts, build_tool_state
+from agentctl.blueprint.model import Blueprint
 from agentctl.executor.sandbox_policy import SandboxKind, SandboxPolicy
 from agentctl.policy.budgets import Budgets
 from agentctl.policy.grants import GrantBook, restore
@@ -142,7 +143,7 @@ def build_tools(
             state=state,
             unattended=not attended,
             on_ask=seed.launch.on_ask,
-            interaction_timeout_s=_timeout(house),
+            interaction_timeout_s=_timeout(house, kind.blueprint),
             price_known=lambda _model: True,
             free_bytes=house.executor.free_bytes,
             store_rule=_remember,
@@ -157,9 +158,11 @@ async def _sandboxed(house: House, policy: SandboxPolicy) -> bool:
     return await house.executor.sandbox_in_force(policy) is not SandboxKind.NONE
 
 
-def _timeout(house: House) -> float:
-    set_by_user = house.settings.config.limits.interaction_timeout
-    return 3600.0 if set_by_user is None else set_by_user
+def _timeout(house: House, blueprint: Blueprint) -> float:
+    """Return seconds until a question answers itself: the shorter of what user and blueprint set; 0 waits."""
+    user, own = house.settings.config.limits.interaction_timeout, blueprint.limits.interaction_timeout
+    said = [seconds for seconds in (3600.0 if user is None else user, own) if seconds]
+    return min(said, default=0.0)
 
 
 async def _remember(rule: str) -> None:

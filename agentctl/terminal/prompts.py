@@ -8,12 +8,13 @@ import anyio
 
 from agentctl.interaction.hub import Hub
 from agentctl.interaction.unattended import Suspend, without_person
-from agentctl.protocol.questions import Answer, ApprovalQuestion, PersonAnswer, Question
+from agentctl.protocol.questions import Answer, ApprovalAnswer, ApprovalQuestion, PersonAnswer, Question
 from agentctl.terminal.approval import ApprovalPrompt
 from agentctl.terminal.contract import Terminal
 from agentctl.terminal.desk import Desk, TerminalGone
 from agentctl.terminal.device import Device
 from agentctl.terminal.person import PersonPrompt
+from agentctl.terminal.visible import exact
 
 _LOOK_AGAIN_S = 0.3
 """How often to look whether the terminal is ours again while another job has it."""
@@ -25,9 +26,9 @@ async def serve_prompts(hub: Hub, device: Device, terminal: Terminal) -> None:
     `terminal` is held while a prompt is shown; other agents go on meanwhile. The device's modes are restored
     whatever happens. Returns when the terminal hangs up, after answering all that waits as unattended.
     """
-    news = _News()
-    stop = hub.watch(news)
     desk = Desk(device=device)
+    news = _News(desk=desk)
+    stop = hub.watch(news)
     try:
         while not device.gone:
             waiting = hub.waiting()
@@ -59,8 +60,6 @@ async def _one(hub: Hub, desk: Desk, terminal: Terminal, news: "_News") -> None:
         news.showing("", None)
         for question_id, answer in answers.items():
             hub.answer(question_id, answer)
-    if scope.cancelled_caught:
-        desk.show("\r\nanswered elsewhere, or too late\r\n")
 
 
 def covered_too(question: ApprovalQuestion, hub: Hub) -> tuple[ApprovalQuestion, ...]:
@@ -82,10 +81,23 @@ def _nobody(question: Question) -> Answer:
     return PersonAnswer(no_answer="unattended", by="unattended") if isinstance(answer, Suspend) else answer
 
 
+def _elsewhere(answer: Answer | None) -> str:
+    match answer:
+        case None:
+            return "not asked any more"
+        case ApprovalAnswer(by="deadline") | PersonAnswer(by="deadline"):
+            return "no answer in time"
+        case ApprovalAnswer(choice=choice, by=by):
+            return exact(f"answered elsewhere, by {by}: {choice}")
+        case PersonAnswer(by=by):
+            return exact(f"answered elsewhere, by {by}")
+
+
 @dataclass(slots=True)
 class _News:
     """Wakes the server when something was asked, and ends a prompt whose question was settled elsewhere."""
 
+    desk: Desk
     _changed: anyio.Event = field(default_factory=anyio.Event)
     _shown: str = ""
     _scope: anyio.CancelScope | None = None
@@ -107,7 +119,9 @@ class _News:
 
     def on_settled(self, question: Question, answer: Answer | None) -> None:
         """A question waits no more."""
-        del answer
         if question.question_id == self._shown and self._scope is not None:
+            # Said at once: a read of the terminal that is under way delays the end of the prompt.
+            self.desk.show(f"\r\n{_elsewhere(answer)}\r\n")
+            self._shown = ""
             self._scope.cancel()
         self._changed.set()

@@ -1,0 +1,328 @@
+"""Every place to start from, every kind of question, every mode: in time, with the docs' exit codes."""
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from tests.end_to_end.command import ROOT, Bench
+from tests.terminal.pty_screen import Screen
+
+TABLE = ROOT / "docs" / "unattended.md"
+MODES = {"plain": (), "--yolo": ("--yolo",), "--on-ask pause": ("--on-ask", "pause")}
+LONGEST_S = 40.0
+
+HEAD = """
+[agent]
+name = "unattended"
+[model]
+use = ["scripted:"]
+[limits]
+interaction_timeout = 2
+"""
+BLUEPRINTS = {
+    "ask": HEAD
+    + """
+[stages.work]
+prompt = "Work."
+available_tools = ["shell"]
+[script]
+[[script.replies]]
+text = "Looking."
+tool_calls = [{ tool = "shell", arguments = { command = "python3 -c pass" } }]
+[[script.replies]]
+text = "Done."
+""",
+    "ask_user": HEAD
+    + """
+[stages.work]
+prompt = "Work."
+available_tools = ["ask_user"]
+required_tools = ["ask_user"]
+[script]
+[[script.replies]]
+text = "Asking."
+tool_calls = [{ tool = "ask_user", arguments = { question = "Which one?" } }]
+[[script.replies]]
+text = "Done."
+""",
+    "checkpoint": HEAD
+    + """
+[stages.work]
+prompt = "Work."
+available_tools = ["run_info"]
+[[stages.work.interaction_points]]
+name = "sign-off"
+prompt = "Is this right?"
+unattended = "ask"
+[script]
+[[script.replies]]
+text = "Done."
+""",
+}
+
+
+def expected() -> dict[tuple[str, str, str], int]:
+    """Return the table of docs/unattended.md: (where, question, mode) → exit code."""
+    found: dict[tuple[str, str, str], int] = {}
+    for line in TABLE.read_text("utf-8").splitlines():
+        words = [cell.strip() for cell in line.strip("|").split("|")]
+        if len(words) == 2 + len(MODES) and words[2].isdigit():
+            found |= {
+                (words[0], words[1], mode): int(code) for mode, code in zip(MODES, words[2:], strict=True)
+            }
+    return found
+
+
+TABLED = expected()
+
+
+def in_cron(command: list[str], home: Path) -> int:
+    """Run without a terminal, with next to no environment."""
+    environ = {
+        "PATH": "/usr/bin:/bin",
+        "HOME": str(home),
+        "AGENTCTL_HOME": str(home),
+        "PYTHONPATH": str(ROOT),
+    }
+    return subprocess.run(
+        command,
+        env=environ,
+        cwd=home,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        start_new_session=True,
+        check=False,
+        timeout=LONGEST_S,
+    ).returncode
+
+
+def on_terminal(command: list[str], home: Path, redirect: str) -> int:
+    """Run on a terminal at which nobody types."""
+    words = {"tty": '"$@"', "pipe": ': | "$@"', "closed": '"$@" <&-'}[redirect]
+    environ = {"HOME": str(home), "AGENTCTL_HOME": str(home)}
+    screen = Screen(["/bin/sh", "-c", f"cd {home}; {words}", "sh", *command], env=environ)
+    try:
+        return screen.wait_end(LONGEST_S)
+    finally:
+        screen.kill()
+
+
+Open = Callable[..., Screen]
+
+
+@pytest.fixture
+def on_screen() -> Iterator[Open]:
+    """Opens programs on terminals, and ends them with the test."""
+    opened: list[Screen] = []
+
+    def run(*command: str, **environ: str) -> Screen:
+        opened.append(Screen(list(command), env=environ))
+        return opened[-1]
+
+    yield run
+    for screen in opened:
+        screen.kill()
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str, str], "Future[int]"]:
+    """All combinations, six at a time: nearly all of it is waiting for deadlines."""
+    pool = ThreadPoolExecutor(max_workers=6)
+    futures: dict[tuple[str, str, str], Future[int]] = {}
+    for where, question, mode in TABLED:
+        home = tmp_path_factory.mktemp(f"{where}-{question}")
+        blueprint = home / "it.toml"
+        blueprint.write_text(BLUEPRINTS[question], encoding="utf-8")
+        command = [sys.executable, "-m", "agentctl", "run", str(blueprint), "go", *MODES[mode]]
+        if where == "cron":
+            futures[where, question, mode] = pool.submit(in_cron, command, home)
+        else:
+            futures[where, question, mode] = pool.submit(on_terminal, command, home, where)
+    pool.shutdown(wait=False)
+    return futures
+
+
+def test_the_table_is_complete() -> None:
+    wheres = {where for where, _, _ in TABLED}
+
+    assert wheres == {"tty", "pipe", "closed", "cron"}
+    assert len(TABLED) == len(wheres) * len(BLUEPRINTS) * len(MODES)
+
+
+@pytest.mark.parametrize("combination", TABLED, ids="/".join)
+def test_the_run_ends_in_time_with_the_code_of_the_docs(
+    combination: tuple[str, str, str], ran: dict[tuple[str, str, str], "Future[int]"]
+) -> None:
+    assert ran[combination].result(timeout=100) == TABLED[combination]
+
+
+@pytest.mark.parametrize("where", ["tty", "pipe", "closed"])
+def test_a_person_answers_on_the_terminal_whatever_stdin_is(
+    bench: Bench, on_screen: Open, where: str
+) -> None:
+    blueprint = bench.blueprint(BLUEPRINTS["ask"].replace("interaction_timeout = 2", ""))
+    words = {"tty": '"$@"', "pipe": ': | "$@"', "closed": '"$@" <&-'}[where]
+    command = [sys.executable, "-m", "agentctl", "run", str(blueprint), "go"]
+    screen = on_screen("/bin/sh", "-c", words, "sh", *command)
+
+    screen.wait_for("[n] >", timeout_s=30)
+    assert "│ python3 -c pass" in screen.text
+    screen.send("y")
+
+    assert screen.wait_end() == 0
+    assert "approved once" in screen.text
+
+
+def test_a_run_in_the_background_of_a_shell_is_unattended_and_ends(bench: Bench, on_screen: Open) -> None:
+    blueprint = bench.blueprint(BLUEPRINTS["ask"])
+    shell = on_screen("/bin/bash", "--norc", "-i", PS1="$ ")
+    shell.wait_for("$")
+
+    shell.send(f"{sys.executable} -m agentctl run {blueprint} go & wait $!; echo code=$?\n")
+    shell.wait_for("code=5", timeout_s=LONGEST_S)
+
+    assert "[n] >" not in shell.text
+    assert "--allow 'shell(python3 -c pass)'" in shell.text
+
+
+def test_a_prompt_that_is_put_in_the_background_ends_with_its_deadline(bench: Bench, on_screen: Open) -> None:
+    blueprint = bench.blueprint(BLUEPRINTS["ask"].replace("= 2", "= 5"))
+    shell = on_screen("/bin/bash", "--norc", "-i", PS1="$ ")
+    shell.wait_for("$")
+    shell.send(f"{sys.executable} -m agentctl run {blueprint} go\n")
+    shell.wait_for("[n] >", timeout_s=30)
+
+    shell.send("\x1a")
+    shell.wait_for("Stopped")
+    shell.send("bg; wait %1; echo code=$?\n")
+
+    shell.wait_for("code=5", timeout_s=LONGEST_S)
+
+
+def test_a_prompt_comes_back_to_the_foreground(bench: Bench, on_screen: Open) -> None:
+    blueprint = bench.blueprint(BLUEPRINTS["ask"].replace("= 2", "= 60"))
+    shell = on_screen("/bin/bash", "--norc", "-i", PS1="$ ")
+    shell.wait_for("$")
+    shell.send(f"{sys.executable} -m agentctl run {blueprint} go\n")
+    shell.wait_for("[n] >", timeout_s=30)
+    shell.send("\x1a")
+    shell.wait_for("Stopped")
+
+    shell.send("fg\n")
+    shell.wait_for("[n] >", times=2)
+    shell.send("y")
+    shell.wait_for("approved once")
+    shell.send("echo code=$?\n")
+
+    shell.wait_for("code=0")
+
+
+def test_a_saved_question_is_answered_from_elsewhere_and_resume_goes_on(bench: Bench) -> None:
+    blueprint = bench.blueprint(BLUEPRINTS["ask"])
+    assert bench.agentctl("run", blueprint, "go", "--on-ask", "pause").code == 4
+
+    listed = bench.agentctl("approvals", "list", "last")
+    answered = bench.agentctl("approvals", "answer", "last", "--once")
+    again = bench.agentctl("approvals", "answer", "last", "--deny")
+    resumed = bench.agentctl("resume", "last")
+
+    assert "│ python3 -c pass" in listed.out
+    assert answered.code == 0, answered.err
+    assert again.code == 2
+    assert (resumed.code, resumed.out) == (0, "Done.\n"), resumed.err
+
+
+def test_a_saved_checkpoint_is_answered_from_elsewhere_and_resume_goes_on(bench: Bench) -> None:
+    blueprint = bench.blueprint(BLUEPRINTS["checkpoint"])
+    assert bench.agentctl("run", blueprint, "go").code == 4
+
+    wrong = bench.agentctl("approvals", "answer", "last", "--option", "Perhaps")
+    answered = bench.agentctl("approvals", "answer", "last", "--option", "Approve")
+    resumed = bench.agentctl("resume", "last")
+
+    assert wrong.code == 2
+    assert "Approve, Abort" in wrong.err
+    assert answered.code == 0, answered.err
+    assert (resumed.code, resumed.out) == (0, "Done.\n"), resumed.err
+
+
+def test_a_running_run_is_answered_from_another_terminal(bench: Bench, on_screen: Open) -> None:
+    blueprint = bench.blueprint(BLUEPRINTS["ask"].replace("= 2", "= 60"))
+    screen = on_screen(sys.executable, "-m", "agentctl", "run", str(blueprint), "go")
+    screen.wait_for("[n] >", timeout_s=30)
+
+    answered = bench.agentctl("approvals", "answer", "last", "--deny", "--reason", "too risky")
+
+    assert answered.code == 0, answered.err
+    assert "the run goes on" in answered.err
+    assert screen.wait_end() == 0
+    assert "answered elsewhere" in screen.text
+    assert "too risky" in screen.text
+
+
+@pytest.mark.parametrize(("word", "code", "after"), [("pause", 4, 0), ("cancel", 1, 2)])
+def test_a_run_is_stopped_from_another_terminal(
+    bench: Bench, on_screen: Open, word: str, code: int, after: int
+) -> None:
+    blueprint = bench.blueprint(BLUEPRINTS["ask"].replace("= 2", "= 60"))
+    screen = on_screen(sys.executable, "-m", "agentctl", "run", str(blueprint), "go")
+    screen.wait_for("[n] >", timeout_s=30)
+
+    stopped = bench.agentctl(word, "last")
+
+    assert stopped.code == 0, stopped.err
+    assert screen.wait_end() == code
+    assert bench.agentctl("resume", "last", "--yolo").code == after
+
+
+def test_a_message_reaches_a_run_that_stands_still_when_it_is_resumed(bench: Bench) -> None:
+    blueprint = bench.blueprint(BLUEPRINTS["ask"])
+    bench.agentctl("run", blueprint, "go", "--on-ask", "pause")
+
+    told = bench.agentctl("msg", "last", "leave the tests alone")
+    resumed = bench.agentctl("resume", "last", "--yolo", "--jsonl")
+
+    assert told.code == 0, told.err
+    assert resumed.code == 0, resumed.err
+    assert "leave the tests alone" in resumed.out
+
+
+def test_an_interrupt_at_the_prompt_keeps_the_question_and_resume_asks_again(
+    bench: Bench, on_screen: Open
+) -> None:
+    blueprint = bench.blueprint(BLUEPRINTS["ask"].replace("= 2", "= 60"))
+    command = [sys.executable, "-m", "agentctl"]
+    screen = on_screen(*command, "run", str(blueprint), "go")
+    screen.wait_for("[n] >", timeout_s=30)
+
+    began = time.monotonic()
+    screen.send("\x03")
+    assert screen.wait_end() == 130
+    assert time.monotonic() - began < 10
+    assert "agentctl resume" in screen.text
+
+    again = on_screen(*command, "resume", "last")
+    again.wait_for("[n] >", timeout_s=30)
+    again.send("y")
+    assert again.wait_end() == 0
+
+
+def test_jsonl_ends_with_the_result_after_an_interrupt_at_the_prompt(bench: Bench, on_screen: Open) -> None:
+    blueprint = bench.blueprint(BLUEPRINTS["ask"].replace("= 2", "= 60"))
+    out = bench.folder / "out.jsonl"
+    command = f"{sys.executable} -m agentctl run {blueprint} go --jsonl > {out}"
+    screen = on_screen("/bin/sh", "-c", f"trap : INT; {command}")
+    screen.wait_for("[n] >", timeout_s=30)
+
+    screen.send("\x03")
+
+    assert screen.wait_end() == 130
+    lines = out.read_text("utf-8").splitlines()
+    assert '"type":"header"' in lines[0]
+    assert '"type":"result"' in lines[-1]
+    assert '"outcome":"cancelled"' in lines[-1]
