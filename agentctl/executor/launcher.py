@@ -66,7 +66,7 @@ class Supervised:
             ToolError: the command could not be started.
         """
         closed = False
-        with suppress(BlockingIOError):
+        try:
             while not closed:
                 try:
                     piece = self._control.recv(_READ)
@@ -74,6 +74,11 @@ class Supervised:
                     piece = b""  # it ended with a word of ours unread; all it said itself was read before
                 self._rest += piece
                 closed = not piece
+        except BlockingIOError:
+            pass
+        except ConnectionResetError:
+            # It ended before it read our last word; what it said has been received by now.
+            closed = True
         *lines, self._rest = self._rest.split(b"\n")
         for line in lines:
             self._understand(json.loads(line))

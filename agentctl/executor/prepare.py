@@ -95,6 +95,9 @@ def _words(request: CommandRequest, directory: Path, name: str) -> tuple[list[st
         text = command.encode("utf-8")
     except UnicodeEncodeError as error:
         raise ToolError("The command contains half a character (a lone surrogate).") from error
+    if command.endswith("\\"):
+        # As on a terminal, where no line ends without a line feed: `ls\\` is `ls`, not a program named so.
+        command, text = f"{command}\n", text + b"\n"
     if len(text) < _LONGEST_WORD:
         return [shell, "-c", command], None
     script = new_file(directory, f"{name}.sh", text)

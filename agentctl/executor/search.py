@@ -150,7 +150,7 @@ def _search_open(held: int, name: str, run: _Search) -> None:
         if encoding is None:
             return
         run.files += 1
-        if run.needle and not encoding.wide and len(beginning) < BLOCK and run.needle not in beginning:
+        if run.needle and encoding.name == "utf-8" and len(beginning) < BLOCK and run.needle not in beginning:
             return
         _search_lines(_lines(held, encoding), name, run)
     except (OSError, UnicodeError):

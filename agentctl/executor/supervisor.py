@@ -187,6 +187,7 @@ class _Supervisor:
             _drain(self._wake)
         if self._control.fileno() in ready:
             # A byte or the end, both mean: stop. What agentctl can still read, it gets.
+            self._control.recv(16)
             self._stop = True
         if command.log_pipe in ready:
             command.pump()
