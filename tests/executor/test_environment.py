@@ -18,7 +18,8 @@ SECRET = (
 PLAIN = (
     "PATH", "HOME", "LANG", "TERM", "TZ", "EDITOR", "OLLAMA_HOST", "MY_APP_REGION", "SSH_AUTH_SOCK",
     "CARGO_HOME", "JAVA_HOME", "VIRTUAL_ENV", "NVM_DIR", "GOPATH", "DOCKER_HOST", "PWD", "OLDPWD", "KEYBOARD",
-    "MONKEY", "AUTHOR", "PASSIVE", "XDG_SESSION_ID", "TOKENIZERS_PARALLELISM", "GIT_AUTHOR_NAME", "PASSTHROUGH", "COMPASS",
+    "MONKEY", "AUTHOR", "PASSIVE", "XDG_SESSION_ID", "TOKENIZERS_PARALLELISM", "GIT_AUTHOR_NAME",
+    "PASSTHROUGH", "COMPASS",
 )  # fmt: skip
 
 
@@ -69,8 +70,8 @@ def test_a_name_can_be_passed_in_any_case_but_not_by_wildcard() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["BASH_ENV", "ENV", "BASH_FUNC_ls%%", "LD_PRELOAD", "GIT_EXTERNAL_DIFF", "GIT_SSH_COMMAND", "PS4", "GIT_DIR",
-     "GIT_CONFIG_KEY_0", "GIT_CONFIG_PARAMETERS", "PROMPT_COMMAND", "SHELLOPTS", "DYLD_INSERT_LIBRARIES",
+    ["BASH_ENV", "ENV", "BASH_FUNC_ls%%", "LD_PRELOAD", "GIT_EXTERNAL_DIFF", "GIT_SSH_COMMAND", "PS4",
+     "GIT_DIR",     "GIT_CONFIG_KEY_0", "GIT_CONFIG_PARAMETERS", "PROMPT_COMMAND", "SHELLOPTS", "DYLD_INSERT_LIBRARIES",
      "LESSOPEN"],
 )  # fmt: skip
 def test_what_makes_a_program_run_another_is_never_passed(name: str) -> None:
