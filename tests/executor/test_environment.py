@@ -71,7 +71,8 @@ def test_a_name_can_be_passed_in_any_case_but_not_by_wildcard() -> None:
 @pytest.mark.parametrize(
     "name",
     ["BASH_ENV", "ENV", "BASH_FUNC_ls%%", "LD_PRELOAD", "GIT_EXTERNAL_DIFF", "GIT_SSH_COMMAND", "PS4",
-     "GIT_DIR",     "GIT_CONFIG_KEY_0", "GIT_CONFIG_PARAMETERS", "PROMPT_COMMAND", "SHELLOPTS", "DYLD_INSERT_LIBRARIES",
+     "GIT_DIR", "GIT_CONFIG_KEY_0", "GIT_CONFIG_PARAMETERS", "PROMPT_COMMAND", "SHELLOPTS",
+     "DYLD_INSERT_LIBRARIES",
      "LESSOPEN"],
 )  # fmt: skip
 def test_what_makes_a_program_run_another_is_never_passed(name: str) -> None:
