@@ -46,6 +46,8 @@ class Figures:
     cpu_s: float
     peak_mib: float
     first_request_s: float
+    cpu_before_s: float
+    """CPU of the same command when the service has one reply and no step."""
     first_request_bytes: int
     steps: int
 
@@ -70,6 +72,12 @@ def as_installed() -> dict[str, str]:
 
 def measure(command: list[str], environ: dict[str, str], steps: int) -> Figures:
     """Run `command` once against a fresh mock, with its address in place of {url}."""
+    start = measure_once(command, environ, 0, 0.0)
+    return measure_once(command, environ, steps, start.cpu_s)
+
+
+def measure_once(command: list[str], environ: dict[str, str], steps: int, cpu_before_s: float) -> Figures:
+    """Run `command` once and return its figures."""
     with mock_service("--steps", str(steps)) as (url, process):
         filled = [part.replace("{url}", url) for part in command]
         env = as_installed() | {name: value.replace("{url}", url) for name, value in environ.items()}
@@ -90,6 +98,7 @@ def measure(command: list[str], environ: dict[str, str], steps: int) -> Figures:
         cpu_s=usage.ru_utime + usage.ru_stime,
         peak_mib=usage.ru_maxrss / 1024,
         first_request_s=requests[0]["at"] - started,
+        cpu_before_s=cpu_before_s,
         first_request_bytes=requests[0]["bytes"],
         steps=len(requests) - 1,
     )
@@ -98,6 +107,14 @@ def measure(command: list[str], environ: dict[str, str], steps: int) -> Figures:
 def median_of(runs: list[Figures]) -> dict[str, float]:
     """The median of each figure."""
     return {name: statistics.median(asdict(run)[name] for run in runs) for name in asdict(runs[0])}
+
+
+def per_step(figures: dict[str, float]) -> dict[str, float]:
+    """Milliseconds a step: all steps between the first request and the end; CPU without that of the start."""
+    steps = figures["steps"]
+    wall = (figures["wall_s"] - figures["first_request_s"]) / steps
+    cpu = max(0.0, figures["cpu_s"] - figures["cpu_before_s"]) / steps
+    return {"wall_ms": wall * 1000, "cpu_ms": cpu * 1000}
 
 
 def bare_python_s(arguments: list[str], runs: int) -> float:
@@ -129,21 +146,36 @@ def main() -> None:
             "AGENTCTL_HOME": str(Path(folder) / "home"),
             "AGENTCTL_MODEL": "",
         }
+        config = Path(folder) / "home" / "config"
+        config.mkdir(parents=True)
+        (config / "config.toml").write_text('[sandbox]\nkind = "none"\n', encoding="utf-8")
+        boxed = {**environ, "AGENTCTL_HOME": str(Path(folder) / "boxed")}
         floor = [sys.executable, str(HERE / "floor.py"), "{url}"]
-        pairs = [
-            (measure(floor, environ, options.steps), measure(ours, environ, options.steps))
+        rounds = [
+            (
+                measure(floor, environ, options.steps),
+                measure(ours, environ, options.steps),
+                measure(ours, boxed, options.steps),
+            )
             for _ in range(options.runs + 1)
-        ][1:]  # the first pair warms the caches
-    lowest, own = median_of([pair[0] for pair in pairs]), median_of([pair[1] for pair in pairs])
+        ][1:]  # the first round warms the caches
+    lowest, own, sandboxed = (median_of(list(runs)) for runs in zip(*rounds, strict=True))
     bare = bare_python_s(["-c", "pass"], 15)
     version = bare_python_s(["-m", "agentctl", "--version"], 15)
+    named = {"floor": lowest, "agentctl": own, "agentctl_in_sandbox": sandboxed}
     report = {
         "python": sys.version.split()[0],
         "steps": options.steps,
         "runs": options.runs,
         "floor": lowest,
         "agentctl": own,
-        "ratio": {name: own[name] / lowest[name] for name in own if lowest[name]},
+        "agentctl_in_sandbox": sandboxed,
+        "step": {name: per_step(figures) for name, figures in named.items()},
+        "ratio": {
+            "first_request": own["first_request_s"] / lowest["first_request_s"],
+            "wall_a_step": per_step(own)["wall_ms"] / per_step(lowest)["wall_ms"],
+            "cpu_a_step": per_step(own)["cpu_ms"] / per_step(lowest)["cpu_ms"],
+        },
         "version_over_bare_python": version / bare,
         "max_rss_unit": "MiB",
         "page_size": resource.getpagesize(),
@@ -151,7 +183,9 @@ def main() -> None:
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / "rig.json").write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
     for name in own:
-        sys.stdout.write(f"{name:22} floor {lowest[name]:10.3f}   agentctl {own[name]:10.3f}\n")
+        columns = "".join(f"  {key} {figures[name]:10.3f}" for key, figures in named.items())
+        sys.stdout.write(f"{name:20}{columns}\n")
+    sys.stdout.write(json.dumps(report["ratio"]) + "\n")
     sys.stdout.write(f"--version over bare python: {version / bare:.2f}\n")
 
 
