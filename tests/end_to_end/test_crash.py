@@ -87,7 +87,8 @@ def test_sigterm_stops_without_another_act_and_leaves_no_process(bench: Bench) -
             os.sched_yield()
         pid = int(child.read_text())
         process.terminate()
-        process.communicate(timeout=20)
+        err = process.communicate(timeout=20)[1]
 
     assert process.returncode == 143, err
-    assert not Path(f"/proc/{pid}/cmdline").exists() or "987" not in Path(f"/proc/{pid}/cmdline").read_text()
+    cmdline = Path(f"/proc/{pid}/cmdline")
+    assert not cmdline.exists() or "987" not in cmdline.read_text(encoding="utf-8")

@@ -1,8 +1,8 @@
 """Weights that are not random: a model that says what a test planned, on the genuine llama.cpp server.
 
 Whole utterances are single tokens, and the last byte of the prompt decides which one comes: the chat template
-ends the prompt with another byte after each tool result. Attention and feed-forward are zero, so the next token
-depends on the last one alone.
+ends the prompt with another byte after each tool result. Attention and feed-forward are zero, so that the
+next token depends on the last one alone.
 """
 
 import json
