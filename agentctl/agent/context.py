@@ -57,6 +57,17 @@ class AskPerson(Protocol):
         """
 
 
+class Prices(Protocol):
+    """What a stage's model calls cost."""
+
+    @property
+    def unpriced(self) -> tuple[str, ...]:
+        """The models whose calls have no known cost."""
+
+    def estimate_usd(self, input_tokens: int, output_tokens: int) -> float | None:
+        """Return the most that a call of this size costs; None where not known."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edge:
     """A transition that the model may take."""
@@ -73,6 +84,7 @@ class StagePlan:
     index: int
     prompt: str
     model: LanguageModel
+    prices: Prices
     edges: tuple[Edge, ...]
     """Open edges the model may choose; those with a harness condition are not among them."""
     max_steps: int | None

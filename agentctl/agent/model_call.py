@@ -7,7 +7,8 @@ from agentctl.agent.context import AgentContext
 from agentctl.agent.prompt import build_request, estimate_tokens
 from agentctl.errors import ProviderError
 from agentctl.ids import new_call_id
-from agentctl.llm.base import ModelCallFailed
+from agentctl.llm.base import ModelCallFailed, ModelRequest
+from agentctl.policy.budgets import StepCost
 from agentctl.protocol.events import MessageAdded, ModelCalled, Noted
 from agentctl.protocol.messages import AssistantMessage, ToolCall
 
@@ -23,7 +24,7 @@ async def call_model(context: AgentContext) -> AssistantMessage:
     request, left_out = await context.showing.added_to(build_request(context), recorder.snapshot)
     for warning in left_out:
         await recorder.commit(Noted(level="warning", text=warning, source="views"))
-    reservation = context.tools.reserve_step(plan.model.name, estimate_tokens(request))
+    reservation = context.tools.reserve_step(step_cost(context, request))
     recorder.show(ModelCalled(step=recorder.snapshot.step + 1, model=plan.model.name))
     try:
         reply = await plan.model.reply(request, recorder.show)
@@ -41,6 +42,19 @@ async def call_model(context: AgentContext) -> AssistantMessage:
     context.tools.settle_step(reservation, reply.usage)
     await recorder.commit(MessageAdded(message=reply, step=recorder.snapshot.step + 1))
     return reply
+
+
+def step_cost(context: AgentContext, request: ModelRequest) -> StepCost:
+    """Return what the call is known to cost before it is made: its prompt, and no more than it may answer."""
+    plan = context.plan
+    tokens = estimate_tokens(request)
+    unpriced = plan.prices.unpriced
+    return StepCost(
+        model=", ".join(unpriced) or plan.model.name,
+        tokens=tokens,
+        cost_usd=plan.prices.estimate_usd(tokens, request.max_output_tokens or 0) or 0.0,
+        price_known=not unpriced,
+    )
 
 
 def _with_call_ids(reply: AssistantMessage) -> AssistantMessage:

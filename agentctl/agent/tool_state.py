@@ -72,7 +72,6 @@ class ToolStateParts:
     """`--yolo`, or no terminal and no client: tools that wait for a person are not offered."""
     on_ask: Literal["deny", "pause"]
     interaction_timeout_s: float
-    price_known: Callable[[str], bool]
     free_bytes: Callable[[Path], Awaitable[int]]
     store_rule: Callable[[str], Awaitable[None]]
     """Writes one `[[remembered]]` rule into the user's config."""
@@ -318,14 +317,12 @@ class ToolState:
         """Give back what was reserved for a call that did not happen. Idempotent."""
         self.budgets.release(reservation)
 
-    def reserve_step(self, model: str, prompt_tokens: int) -> Reservation:
+    def reserve_step(self, cost: StepCost) -> Reservation:
         """Take room for a model call.
 
         Raises:
             LimitReached: steps, tokens, money or time do not allow another one.
         """
-        known = self.parts.price_known(model)
-        cost = StepCost(model=model, tokens=prompt_tokens, price_known=known)
         return _granted(self.budgets.reserve_step(cost))
 
     def settle_step(self, reservation: Reservation | None, usage: Usage) -> None:

@@ -10,6 +10,7 @@ from agentctl.blueprint.model import Blueprint
 from agentctl.cli.options import Output
 from agentctl.cli.show import show_run
 from agentctl.cli.wiring import open_house
+from agentctl.errors import ExitCode
 from agentctl.protocol.events import LaunchFlags
 from agentctl.run.house import House
 from agentctl.run.inputs import checked_inputs, checked_workdir
@@ -64,7 +65,10 @@ async def _start(house: House, blueprint: Blueprint, options: LaunchOptions) -> 
         thread_id=options.thread,
     )
     async with show_run(house, options.output) as view, begun(house, blueprint, order) as parts:
-        return await view.drive(parts)
+        code = await view.drive(parts)
+    if code == ExitCode.FINISHED:
+        house.providers.check_all_read()
+    return code
 
 
 def overrides(limits: tuple[str, ...], model: str) -> tuple[Override, ...]:

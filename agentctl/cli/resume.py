@@ -28,7 +28,7 @@ from agentctl.cli.options import (
 )
 from agentctl.cli.show import show_run
 from agentctl.cli.wiring import open_house
-from agentctl.errors import UsageError
+from agentctl.errors import ExitCode, UsageError
 from agentctl.journal.sqlite import open_journal
 from agentctl.locations import data_dir
 from agentctl.protocol.events import LaunchFlags, RunResumed, RunStarted
@@ -124,9 +124,12 @@ async def _resume(
             await parts.recorder.commit(
                 RunResumed(launch=launch, version=__version__, blueprint_sha256=blueprint.source.sha256)
             )
-            return await view.drive(parts)
+            code = await view.drive(parts)
     finally:
         await lease.release()
+    if code == ExitCode.FINISHED:
+        house.providers.check_all_read()
+    return code
 
 
 def _blueprint(started: RunStarted, *, current: bool) -> Blueprint:

@@ -116,7 +116,8 @@ def open_model(house: House, blueprint: Blueprint, stage: StageTable) -> StageMo
         ProviderError: no key for it.
     """
     choice = choose(house, blueprint, stage)
-    return StageModel(model=house.providers.open(choice.table.use), request=request_parameters(choice.table))
+    models = house.providers.open(choice.table.use)
+    return StageModel(model=models, prices=models, request=request_parameters(choice.table))
 
 
 def _stage_rules(stage: StageTable, names: ToolNames, sandbox: SandboxPolicy) -> StageRules:

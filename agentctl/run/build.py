@@ -144,7 +144,6 @@ def build_tools(
             unattended=not attended,
             on_ask=seed.launch.on_ask,
             interaction_timeout_s=_timeout(house, kind.blueprint),
-            price_known=lambda _model: True,
             free_bytes=house.executor.free_bytes,
             store_rule=_remember,
         )

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from agentctl.agent.context import Edge, StageEnd, StagePlan
+from agentctl.agent.context import Edge, Prices, StageEnd, StagePlan
 from agentctl.agent.snapshot import RunSnapshot
 from agentctl.blueprint.model import Blueprint, StageTable, TransitionTable
 from agentctl.llm.base import LanguageModel, ModelRequest
@@ -14,6 +14,7 @@ class StageModel:
     """A stage's model, and a request that carries the parameters set for it."""
 
     model: LanguageModel
+    prices: Prices
     request: ModelRequest
 
 
@@ -61,6 +62,7 @@ def plan_stage(
         index=stage.index,
         prompt=fill_inputs(prompt, inputs),
         model=model.model,
+        prices=model.prices,
         edges=open_edges(blueprint, stage, snapshot),
         max_steps=stage.max_steps,
         tool_concurrency=stage.tool_concurrency or blueprint.agent.tool_concurrency,
