@@ -17,6 +17,12 @@ _HIGH = re.compile(rb"[\x80-\xff]")
 _CONTROL = re.compile(rb"[\x01-\x07\x0b\x0e-\x1a\x1c-\x1f\x7f]")
 _CONTINUED = re.compile(rb"[\x80-\xbf]{1,3}")
 _UNFINISHED = re.compile(rb"(?:[\xc2-\xdf]|[\xe0-\xef][\x80-\xbf]?|[\xf0-\xf4][\x80-\xbf]{0,2})\Z")
+_SEQUENCE = re.compile(
+    "\x1b\\][^\x07\x1b]*(?:\x07|\x1b\\\\)"  # OSC: titles, links, the clipboard
+    "|\x1b[PX^_][^\x1b]*\x1b\\\\"  # DCS, SOS, PM, APC
+    "|(?:\x1b\\[|\x9b)[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor moves
+    "|\x1b[ -/]*[0-~]"  # two-byte ones: character sets, save and restore
+)
 _ESCAPED = re.compile("[\udc80-\udcff]")
 # Bytes that windows-1252 leaves undefined stand for themselves: every byte has one character, and back.
 _LEGACY_DECODE = "".join(bytes([byte]).decode("cp1252", "replace") for byte in range(256))
@@ -26,6 +32,14 @@ _LEGACY_TABLE = "".join(
 _LEGACY_ENCODE = codecs.charmap_build(_LEGACY_TABLE)
 LEGACY = "windows-1252"
 _TOO_SHORT_TO_TELL = 64
+
+
+def without_sequences(text: str) -> str:
+    """Return `text` without what steers a terminal: colours, links (their text stays), titles, cursor moves.
+
+    Pure, total. Source: ECMA-48 §5.4, https://ecma-international.org/publications-and-standards/standards/ecma-48
+    """
+    return _SEQUENCE.sub("", text) if "\x1b" in text or "\x9b" in text else text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

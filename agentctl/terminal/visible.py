@@ -8,6 +8,8 @@ import re
 import unicodedata
 from functools import lru_cache
 
+from agentctl.executor.text import without_sequences
+
 _TAB = "⇥   "
 _LATIN_1 = 0xFF
 _BLANKS_SHOWN = 24
@@ -22,11 +24,6 @@ _INVISIBLE = frozenset(
 ) | frozenset([*range(0x180B, 0x1810), *range(0xFE00, 0xFE10), *range(0xE0000, 0xE1000)])
 _JOINERS = dict.fromkeys([0x200B, 0x200C, 0x200D, 0x2060, 0xFEFF, *range(0xFE00, 0xFE10)])
 _NEEDS_CARE = re.compile(r"[^\x20-\x7e\n]|[ ]{25}|\n{4}")
-_ANSI = re.compile(
-    "\x1b\\][^\x07\x1b]*(?:\x07|\x1b\\\\)"  # OSC: titles, links, clipboard
-    "|\x1b[PX^_][^\x1b]*\x1b\\\\"  # DCS, SOS, PM, APC
-    "|[\x1b\x9b]\\[?[0-?]*[ -/]*[@-~]"  # CSI and two-byte sequences
-)
 
 
 def exact(text: str) -> str:
@@ -50,16 +47,11 @@ def prose(text: str) -> str:
 
 def one_line(text: str, *, width: int = 100) -> str:
     """Return the first line of `text` that says something, at most `width` cells; `…` where more was."""
-    lines = [line.strip() for line in without_ansi(text).splitlines() if line.strip()]
+    lines = [line.strip() for line in without_sequences(text).splitlines() if line.strip()]
     if not lines:
         return ""
     first = prose(lines[0])
     return cut(first, width) if len(lines) == 1 else f"{cut(first, width - 2)} …"
-
-
-def without_ansi(text: str) -> str:
-    """Return `text` without terminal sequences: colours, links, titles, cursor moves."""
-    return _ANSI.sub("", text) if "\x1b" in text or "\x9b" in text else text
 
 
 def mixed_scripts(text: str) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from agentctl.executor.api import (
     WorkdirChange,
     WorkdirState,
 )
+from agentctl.executor.text import without_sequences
 from agentctl.policy.shell.analyse import analyse
 from agentctl.protocol.values import JsonObject
 from agentctl.tools.definition import ActContext, Prepared, Tool, ToolOutput, ToolPlace
@@ -146,11 +147,12 @@ class _Shell:
             notes = [_state_of(part.status), f"next offset {part.next_offset}"]
             if part.lost_bytes:
                 notes.append(f"{part.lost_bytes:,} bytes before are no longer kept")
+            output = without_sequences(part.text)
             return ToolOutput(
-                text=f"{part.text.rstrip()}\n[{'; '.join(notes)}]".lstrip("\n"),
+                text=f"{output.rstrip()}\n[{'; '.join(notes)}]".lstrip("\n"),
                 structured={
                     **_status(part.status),
-                    "output": part.text,
+                    "output": output,
                     "offset": part.offset,
                     "next_offset": part.next_offset,
                 },
@@ -199,14 +201,15 @@ def _ended(result: CommandResult, change: WorkdirChange) -> ToolOutput:
         notes.append(f"{result.survivors_killed} processes it left running were ended")
     if result.tampered:
         notes.append(f"protected files were put back: {', '.join(result.tampered)}")
-    text = result.output.text.rstrip("\n")
+    output = without_sequences(result.output.text)
+    text = output.rstrip("\n")
     if notes:
         text = f"{text}\n[{'; '.join(notes)}]".lstrip("\n")
     return ToolOutput(
         text=text,
         structured={
             "exit_code": result.exit_code,
-            "output": result.output.text,
+            "output": output,
             "total_bytes": result.output.total_bytes,
             "timed_out": result.timed_out,
             "duration_s": round(result.duration_s, 3),

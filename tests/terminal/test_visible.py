@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentctl.terminal.visible import cells, cut, exact, mixed_scripts, one_line, prose, without_ansi, wrap
+from agentctl.executor.text import without_sequences
+from agentctl.terminal.visible import cells, cut, exact, mixed_scripts, one_line, prose, wrap
 
 
 def test_plain_text_is_shown_as_it_is() -> None:
@@ -51,7 +52,8 @@ def test_prose_drops_joiners_and_writes_out_the_rest() -> None:
 
 def test_terminal_sequences_are_taken_out_of_tool_output() -> None:
     assert (
-        without_ansi("\x1b]8;;file:///a\x1b\\a\x1b]8;;\x1b\\ \x1b[1;31mred\x1b[0m\x1b]0;title\x07") == "a red"
+        without_sequences("\x1b]8;;file:///a\x1b\\a\x1b]8;;\x1b\\ \x1b[1;31mred\x1b[0m\x1b]0;title\x07")
+        == "a red"
     )
 
 
