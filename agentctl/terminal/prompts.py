@@ -20,7 +20,7 @@ _LOOK_AGAIN_S = 0.3
 """How often to look whether the terminal is ours again while another job has it."""
 
 
-async def serve_prompts(hub: Hub, device: Device, terminal: Terminal) -> None:
+async def answer_prompts(hub: Hub, device: Device, terminal: Terminal) -> None:
     """Show each waiting question and give the person's answer to the hub. Runs until cancelled.
 
     `terminal` is held while a prompt is shown; other agents go on meanwhile. The device's modes are restored

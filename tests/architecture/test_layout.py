@@ -24,7 +24,7 @@ TIERS = {
 ON_DEMAND = {
     # module → why it may import inside a function (DESIGN §3)
     "agentctl.__main__": "start-up: --version before typer",
-    "agentctl.terminal.api": "rich is imported by the rich view alone, when it draws",
+    "agentctl.terminal.api": "start-up: rich when it draws, prompts when somebody is asked",
     "agentctl.policy.shell.second": "tree-sitter is needed only for lines that the strict grammar refused",
     "agentctl.cli.": "a sub-command's module is loaded when it is called",
     "agentctl.settings.edit": "start-up: tomlkit costs 30 ms and is needed only when something is changed",
