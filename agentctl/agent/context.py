@@ -1,5 +1,6 @@
 """What one agent's loop is given: interfaces to the run around it, and the plan of the stage it is in."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias
 
@@ -7,6 +8,7 @@ from agentctl.agent.showing import Showing, ShowsNothing
 from agentctl.agent.snapshot import RunSnapshot
 from agentctl.agent.tool_state import ToolState
 from agentctl.clock import Clock
+from agentctl.errors import ProviderError
 from agentctl.llm.base import LanguageModel, ModelRequest
 from agentctl.protocol.commands import Command
 from agentctl.protocol.events import Event, LiveEvent
@@ -95,6 +97,10 @@ class StagePlan:
     accepts_messages: bool = True
 
 
+def _unknown(name: str) -> LanguageModel:
+    raise ProviderError(f"A hook chose the model {name!r}, and this run can open no other model.")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentContext:
     """One agent in one stage. Everything that changes is behind one of these."""
@@ -107,6 +113,8 @@ class AgentContext:
     person: AskPerson
     inbox: Inbox
     clock: Clock
+    open_model: Callable[[str], LanguageModel] = field(default=_unknown)
+    """Opens another model, which a hook chose by its name."""
     showing: Showing = field(default_factory=ShowsNothing)
     """Adds what is known of the state to each request."""
 

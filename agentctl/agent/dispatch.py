@@ -107,6 +107,7 @@ async def run_call(context: AgentContext, ready: Ready, *, settles_at_once: bool
     except PersonAbsent as absent:
         context.tools.release(ready.reservation)
         return absent.suspend
+    output = context.tools.hooks.clean(output)
     elapsed = context.clock.monotonic() - begun
     context.tools.settle(ready.reservation, output)
     result = ToolResult(

@@ -2,52 +2,101 @@
 
 from dataclasses import replace
 
+import anyio
+
 from agentctl.agent.compaction import shrink
 from agentctl.agent.context import AgentContext
+from agentctl.agent.hooks import AskAgain
 from agentctl.agent.prompt import build_request, estimate_tokens
-from agentctl.errors import ProviderError
+from agentctl.errors import ProviderError, RunFailed
 from agentctl.ids import new_call_id
-from agentctl.llm.base import ModelCallFailed, ModelRequest
+from agentctl.llm.base import LanguageModel, ModelCallFailed, ModelRequest
 from agentctl.policy.budgets import StepCost
 from agentctl.protocol.events import MessageAdded, ModelCalled, Noted
-from agentctl.protocol.messages import AssistantMessage, ToolCall
+from agentctl.protocol.messages import AssistantMessage, ToolCall, user_text
 
 
 async def call_model(context: AgentContext) -> AssistantMessage:
     """Return the model's reply, committed to the thread.
 
+    A hook may have the model called again, as often as the run's limits allow.
+
     Raises:
         LimitReached: steps, tokens, money or time do not allow another call.
         ProviderError: every model of the stage failed for good.
+        RunFailed: a hook stopped the run.
     """
-    recorder, plan = context.recorder, context.plan
-    request, left_out = await context.showing.added_to(build_request(context), recorder.snapshot)
-    for warning in left_out:
-        await recorder.commit(Noted(level="warning", text=warning, source="views"))
-    reservation = context.tools.reserve_step(step_cost(context, request))
-    recorder.show(ModelCalled(step=recorder.snapshot.step + 1, model=plan.model.name))
+    recorder, hooks = context.recorder, context.tools.hooks
+    while True:
+        request, left_out = await context.showing.added_to(build_request(context), recorder.snapshot)
+        for warning in left_out:
+            await recorder.commit(Noted(level="warning", text=warning, source="views"))
+        request = await hooks.before_model(request)
+        model = await _chosen(context)
+        reply = await _reply(context, model, request)
+        if reply is None:
+            continue
+        again = await hooks.after_reply(reply)
+        added = MessageAdded(message=reply, step=recorder.snapshot.step + 1)
+        match again:
+            case None:
+                await recorder.commit(added)
+                return reply
+            case AskAgain(feedback=""):
+                continue
+            case AskAgain(feedback=words):
+                await recorder.commit(added, MessageAdded(message=user_text(words, source="harness")))
+
+
+async def _chosen(context: AgentContext) -> LanguageModel:
+    own = context.plan.model
+    name = await context.tools.hooks.choose_model(own.name)
+    return own if name == own.name else context.open_model(name)
+
+
+async def _reply(
+    context: AgentContext, model: LanguageModel, request: ModelRequest
+) -> AssistantMessage | None:
+    """Return the reply; None after making room, when the request was too long for the model."""
+    recorder = context.recorder
+    reservation = context.tools.reserve_step(step_cost(context, request, model))
+    recorder.show(ModelCalled(step=recorder.snapshot.step + 1, model=model.name))
+    stopped: list[str] = []
     try:
-        reply = await plan.model.reply(request, recorder.show)
+        with anyio.CancelScope() as streaming:
+
+            def stop(reason: str) -> None:
+                stopped.append(reason)
+                streaming.cancel()
+
+            reply = await model.reply(request, context.tools.hooks.watching(recorder.show, stop))
     except BaseException as failure:
         context.tools.release(reservation)
         if not isinstance(failure, ModelCallFailed):
             raise
         if failure.details.kind != "context_length" or not await shrink(context):
             raise ProviderError(
-                f"{plan.model.name}: {failure.message}",
+                f"{model.name}: {failure.message}",
                 hint="`agentctl resume last` goes on from here; `--model` takes another model.",
             ) from failure
-        return await call_model(context)
+        return None
+    if stopped:
+        context.tools.release(reservation)
+        raise RunFailed(f"A hook stopped the run: {stopped[0]}")
     reply = _with_call_ids(reply)
     context.tools.settle_step(reservation, reply.usage)
-    await recorder.commit(MessageAdded(message=reply, step=recorder.snapshot.step + 1))
     return reply
 
 
-def step_cost(context: AgentContext, request: ModelRequest) -> StepCost:
-    """Return what the call is known to cost before it is made: its prompt, and no more than it may answer."""
+def step_cost(context: AgentContext, request: ModelRequest, model: LanguageModel | None = None) -> StepCost:
+    """Return what the call is known to cost before it is made: its prompt, and no more than it may answer.
+
+    The price of a `model` that a hook chose over the stage's own is not known.
+    """
     plan = context.plan
     tokens = estimate_tokens(request)
+    if model is not None and model is not plan.model:
+        return StepCost(model=model.name, tokens=tokens, price_known=False)
     unpriced = plan.prices.unpriced
     return StepCost(
         model=", ".join(unpriced) or plan.model.name,

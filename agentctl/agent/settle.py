@@ -45,6 +45,7 @@ async def _settle(context: AgentContext, results: list[Answered]) -> None:
     events.append(
         StepSettled(step=recorder.snapshot.step, usage=_usage(context), spent=dict(tools.budgets.spent()))
     )
+    commands.extend(tools.hooks.notes())
     await recorder.commit(*events, *later, commands=tuple(commands))
     if failure:
         raise RunFailed(failure, hint='Mend the effect, or give it on_error = "warn".')

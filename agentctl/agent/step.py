@@ -7,6 +7,7 @@ import anyio
 from agentctl.agent.asking import ask_all
 from agentctl.agent.context import AgentContext, LoopEnd, StageEnd, Suspend
 from agentctl.agent.dispatch import Answered, Asking, Judged, Ready, judge, run_call, unknown_if_it_happened
+from agentctl.agent.hooks import NoCallRuns
 from agentctl.agent.settle import settle_step
 from agentctl.protocol.messages import AssistantMessage, ToolCall, ToolResult
 
@@ -31,7 +32,12 @@ async def take_step(context: AgentContext, reply: AssistantMessage) -> LoopEnd |
         await settle_step(context, refused)
         return None
 
-    judged: list[Judged] = [await _judge_or_recall(context, call) for call in calls]
+    repaired = await _repaired(context, calls)
+    if isinstance(repaired, str):
+        await settle_step(context, [_refused(call, repaired) for call in calls])
+        return None
+
+    judged: list[Judged] = [await _judge_or_recall(context, call) for call in repaired]
     asking = [(index, one) for index, one in enumerate(judged) if isinstance(one, Asking)]
     if asking:
         answered = await ask_all(context, [one for _, one in asking])
@@ -46,6 +52,21 @@ async def take_step(context: AgentContext, reply: AssistantMessage) -> LoopEnd |
         return results
     await settle_step(context, results)
     return _end_of_stage(context, judged, results)
+
+
+async def _repaired(context: AgentContext, calls: tuple[ToolCall, ...]) -> tuple[ToolCall, ...] | str:
+    """Return the calls with those for tools that are not there as hooks repaired them, or why none runs."""
+    repaired: list[ToolCall] = []
+    known = context.recorder.snapshot
+    for call in calls:
+        settled = call.call_id in known.completed or call.call_id in known.running
+        decided = None
+        if not settled and not context.tools.is_offered(call.tool):
+            decided = await context.tools.hooks.invalid_call(call, context.tools.offered)
+        if isinstance(decided, NoCallRuns):
+            return f"{decided.why} No call of this reply was run."
+        repaired.append(decided or call)
+    return tuple(repaired)
 
 
 async def _judge_or_recall(context: AgentContext, call: ToolCall) -> Judged:

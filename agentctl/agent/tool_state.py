@@ -167,6 +167,10 @@ class ToolState:
         """Return the specs of the tools this stage offers, in a stable order."""
         return self.registry.specs(self.offered)
 
+    def is_offered(self, name: str) -> bool:
+        """Return whether a tool of that name or alias is offered in this stage."""
+        return self.registry.canonical(name) in self.offered
+
     def fault_of(self, call: ToolCall) -> str | None:
         """Return why a call cannot even be judged: not offered here, or arguments its schema forbids."""
         checked = self._check(call)

@@ -5,7 +5,6 @@ import importlib
 from pathlib import Path
 from types import ModuleType
 
-from agentctl.blueprint.model import Blueprint
 from agentctl.blueprint.trust import Trust
 from agentctl.errors import InvalidInput, Position, Problem
 
@@ -17,9 +16,12 @@ class CodeLoader:
     is refused, and once for all names in it. Its folder is not on the import path: a file stands for itself.
     """
 
-    def __init__(self, blueprint: Blueprint, trust: Trust) -> None:
-        """Take the trust as it was given; an empty one loads only for a blueprint that needs none."""
-        self._folder = blueprint.source.path.parent
+    def __init__(self, folder: Path, trust: Trust) -> None:
+        """Take the folder of the file that names the code, and the trust as it was given.
+
+        An empty trust is for what needs none: a shipped blueprint's code, and the user's own.
+        """
+        self._folder = folder
         self._trusted = {item.path: item.sha256 for item in trust.items if item.path is not None}
         self._references = {item.reference for item in trust.items}
         self._needed = bool(trust.items)

@@ -6,6 +6,7 @@ from pathlib import Path
 from agentctl.agent.agent_state import StatePlan
 from agentctl.agent.state_plan import plan_state
 from agentctl.agent.tool_state import StageRules
+from agentctl.blueprint.code import CodeLoader
 from agentctl.blueprint.model import Blueprint, StageTable
 from agentctl.blueprint.tool_rules import tool_names
 from agentctl.executor.sandbox_policy import SandboxPolicy
@@ -51,6 +52,8 @@ class AgentKind:
     """By stage."""
     state: StatePlan = field(default_factory=StatePlan)
     """What the blueprint says about state, its code loaded."""
+    code: CodeLoader
+    """Loads what else of its code is needed; all of it is trusted."""
 
 
 def agent_kind(house: House, blueprint: Blueprint, workdir: Path, launch: LaunchFlags) -> AgentKind:
@@ -80,6 +83,7 @@ def agent_kind(house: House, blueprint: Blueprint, workdir: Path, launch: Launch
         tools=built_in_tools(house.executor, house.clock),
         read_paths=granted_read_paths(house.settings, blueprint),
         models={stage.name: open_model(house, blueprint, stage) for stage in blueprint.in_order},
+        code=code,
         state=plan_state(blueprint, lambda reference, position: code.load(reference, position=position)),
     )
 

@@ -6,12 +6,13 @@ from pathlib import Path
 from anyio import to_thread
 
 from agentctl.agent.agent_state import AgentState, LiveState
-from agentctl.agent.hooks import NoHooks
+from agentctl.agent.hook_stack import Member
 from agentctl.agent.showing import StateShowing
 from agentctl.agent.snapshot import RunSnapshot
 from agentctl.agent.state_fold import StateFold
 from agentctl.agent.tool_state import ToolState, ToolStateParts, build_tool_state
 from agentctl.blueprint.model import Blueprint
+from agentctl.executor.api import Roots
 from agentctl.executor.sandbox_policy import SandboxKind, SandboxPolicy
 from agentctl.policy.budgets import Budgets
 from agentctl.policy.grants import GrantBook, restore
@@ -19,6 +20,7 @@ from agentctl.protocol.events import LaunchFlags
 from agentctl.run.active_time import ActiveTime
 from agentctl.run.agent_kind import AgentKind
 from agentctl.run.children import Children, OpenChild
+from agentctl.run.hook_parts import hook_members, run_hooks
 from agentctl.run.house import House
 from agentctl.run.inbox import JournalInbox
 from agentctl.run.person import HubPerson
@@ -91,6 +93,7 @@ def build_run(house: House, kind: AgentKind, seed: RunSeed, snapshot: RunSnapsho
         blueprint=kind.blueprint,
         recorder=recorder,
         tools=build_tools(house, kind, seed, children, state),
+        open_model=lambda name: house.providers.open((name,)),
         showing=StateShowing(state=state, context=seed.context),
         model_of=lambda stage: kind.models[stage.name],
         person=person,
@@ -138,7 +141,7 @@ def build_tools(
                 run_id=seed.run_id,
                 agent=kind.blueprint.name,
             ),
-            hooks=NoHooks(),
+            hooks=run_hooks(_members(house, kind, seed), children.recorder, state.cells),
             fold=StateFold(state=state, snapshot=snapshot, bounds=bounds, stash=context.stash),
             state=state,
             unattended=not attended,
@@ -155,6 +158,11 @@ async def _sandboxed(house: House, policy: SandboxPolicy) -> bool:
     if not policy.auto_allow:
         return False
     return await house.executor.sandbox_in_force(policy) is not SandboxKind.NONE
+
+
+def _members(house: House, kind: AgentKind, seed: RunSeed) -> tuple[Member, ...]:
+    roots = Roots(workdir=seed.workdir, temp=house.temp_of(seed.run_id), home=Path(kind.place.home))
+    return hook_members(kind.blueprint, house.settings, kind.code, house.executor, roots)
 
 
 def _timeout(house: House, blueprint: Blueprint) -> float:

@@ -11,6 +11,7 @@ from agentctl.agent.tool_state import ToolState
 from agentctl.blueprint.model import Blueprint, StageTable
 from agentctl.clock import Clock
 from agentctl.errors import AgentctlError, ExitCode, LimitReached, ProviderError
+from agentctl.llm.base import LanguageModel
 from agentctl.protocol.events import (
     MessageAdded,
     RunEnded,
@@ -47,6 +48,8 @@ class RunParts:
     sandboxed: Callable[[StageTable], Awaitable[bool]]
     """Tells whether a sandbox is in force for the processes of a stage."""
     showing: Showing
+    open_model: Callable[[str], LanguageModel]
+    """Opens a model that a hook chose by its name."""
     clock: Clock
 
 
@@ -183,6 +186,7 @@ async def _enter(parts: RunParts, stage: StageTable) -> AgentContext:
         person=parts.person,
         inbox=parts.inbox,
         showing=parts.showing,
+        open_model=parts.open_model,
         clock=parts.clock,
     )
 

@@ -26,4 +26,4 @@ def trusted_code(blueprint: Blueprint, given: str) -> CodeLoader:
                 hint=f"Read that code, then trust it with --trust {trust.sha256[:_SHOWN_DIGITS]}",
             )
         store.add(trust.sha256, blueprint=blueprint.source.path)
-    return CodeLoader(blueprint, trust)
+    return CodeLoader(blueprint.source.path.parent, trust)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from agentctl.protocol.hook_names import COMMAND_HOOK_EVENTS, HOOK_EVENTS
 from agentctl.tables.declared import HookTable, McpServerTable
 from agentctl.toml.positions import Path
 from agentctl.toml.validate import Finding
@@ -49,6 +50,11 @@ def hook_findings(hooks: Sequence[HookTable]) -> Iterator[Finding]:
         at: Path = ("hooks", index)
         kinds = (("use", hook.use), ("command", hook.command), ("builtin", hook.builtin))
         yield from exactly_one(at, kinds)
+        known = sorted(COMMAND_HOOK_EVENTS) if hook.command else HOOK_EVENTS
+        for number, event in enumerate(hook.events):
+            if event not in known:
+                message = f"{event!r} is no event of this hook; there are {', '.join(known)}"
+                yield Finding(path=(*at, "events", number), message=message)
         if hook.command and not hook.events:
             message = "a command hook must say which events it gets"
             yield Finding(path=(*at, "events"), message=message, needs=(at,))

@@ -146,7 +146,7 @@ def test_finding_out_what_to_trust_runs_nothing(folder: Path) -> None:
 
 def loader(folder: Path) -> tuple[CodeLoader, Blueprint]:
     blueprint = load_blueprint(folder / "b.toml")
-    return CodeLoader(blueprint, trust_needed(blueprint)), blueprint
+    return CodeLoader(blueprint.source.path.parent, trust_needed(blueprint)), blueprint
 
 
 def test_trusted_code_is_loaded_once_for_all_its_names(folder: Path) -> None:

@@ -1,0 +1,128 @@
+"""The public Python surface: what a person's own hooks, views, effects, keys and backends are written with.
+
+Everything here is stable between minor versions; the modules that it comes from are not.
+"""
+
+from agentctl.agent.hook import Hook, HookContext
+from agentctl.agent.hook_events import (
+    Continue,
+    Fail,
+    Feedback,
+    InvalidToolCall,
+    ModelCall,
+    ModelReply,
+    ModelSelect,
+    Patch,
+    ReasoningDelta,
+    Repair,
+    Repeat,
+    RetryCall,
+    RewriteArguments,
+    RewriteResult,
+    Select,
+    Skip,
+    Stop,
+    TextDelta,
+    ToolCallEvent,
+    ToolResultEvent,
+    TurnFinished,
+)
+from agentctl.agent.hook_stack import HookStack, Member
+from agentctl.errors import StateConflict
+from agentctl.protocol.commands import Command, Commit, FoldValue, Merge, RemoveValue, SetValue
+from agentctl.state.backends.files import FileBackend
+from agentctl.state.backends.memory import MemoryBackend
+from agentctl.state.cells import Cells, CellView
+from agentctl.state.commit import Assembled, Origin, assemble
+from agentctl.state.cut import cut_and_stash, cut_text, stash_key
+from agentctl.state.document import PatchError, apply_patch
+from agentctl.state.effects import Ownership, StateEffect, StateEffectCall, run_effects
+from agentctl.state.key_classes import FoldStateKey, StateKey, table_of
+from agentctl.state.keys import KeyDefinition, KeyTable
+from agentctl.state.machine import Machine, Move
+from agentctl.state.machines import advance, gate
+from agentctl.state.scratchpad import Scratchpad, ScratchpadBusy
+from agentctl.state.shared_backend import (
+    CapacityExceeded,
+    ConditionFailed,
+    InvalidKey,
+    SharedStateBackend,
+    SharedStateError,
+    StoreUnreadable,
+)
+from agentctl.state.shared_state import SharedState
+from agentctl.state.views import Blocks, Invocation, View, ViewRequest, place
+
+__all__ = [
+    "Assembled",
+    "Blocks",
+    "CapacityExceeded",
+    "CellView",
+    "Cells",
+    "Command",
+    "Commit",
+    "ConditionFailed",
+    "Continue",
+    "Fail",
+    "Feedback",
+    "FileBackend",
+    "FoldStateKey",
+    "FoldValue",
+    "Hook",
+    "HookContext",
+    "HookStack",
+    "InvalidKey",
+    "InvalidToolCall",
+    "Invocation",
+    "KeyDefinition",
+    "KeyTable",
+    "Machine",
+    "Member",
+    "MemoryBackend",
+    "Merge",
+    "ModelCall",
+    "ModelReply",
+    "ModelSelect",
+    "Move",
+    "Origin",
+    "Ownership",
+    "Patch",
+    "PatchError",
+    "ReasoningDelta",
+    "RemoveValue",
+    "Repair",
+    "Repeat",
+    "RetryCall",
+    "RewriteArguments",
+    "RewriteResult",
+    "Scratchpad",
+    "ScratchpadBusy",
+    "Select",
+    "SetValue",
+    "SharedState",
+    "SharedStateBackend",
+    "SharedStateError",
+    "Skip",
+    "StateConflict",
+    "StateEffect",
+    "StateEffectCall",
+    "StateKey",
+    "Stop",
+    "StoreUnreadable",
+    "TextDelta",
+    "ToolCallEvent",
+    "ToolResultEvent",
+    "TurnFinished",
+    "View",
+    "ViewRequest",
+    "advance",
+    "apply_patch",
+    "assemble",
+    "cut_and_stash",
+    "cut_text",
+    "gate",
+    "place",
+    "run_effects",
+    "stash_key",
+    "table_of",
+]
