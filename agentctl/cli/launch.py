@@ -1,5 +1,6 @@
 """Starts a run: everything that can be wrong is said before the first fact is written."""
 
+import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from agentctl.errors import ExitCode
 from agentctl.protocol.events import LaunchFlags
 from agentctl.run.house import House
 from agentctl.run.inputs import checked_inputs, checked_workdir
+from agentctl.run.runner import RunParts
 from agentctl.run.start import Order, begun
 from agentctl.settings.load import limit_overrides, load_settings
 from agentctl.settings.settings import Override
@@ -65,10 +67,20 @@ async def _start(house: House, blueprint: Blueprint, options: LaunchOptions) -> 
         thread_id=options.thread,
     )
     async with show_run(house, options.output) as view, begun(house, blueprint, order) as parts:
+        if options.output:
+            _tell_choices(parts)
         code = await view.drive(parts)
     if code == ExitCode.FINISHED:
         house.providers.check_all_read()
     return code
+
+
+def _tell_choices(parts: RunParts) -> None:
+    """Say on stderr what the other forms of output would leave out: that a script stands in for a model."""
+    notices = [parts.model_of(stage).notice for stage in parts.blueprint.in_order]
+    for notice in dict.fromkeys(notices):
+        if notice:
+            sys.stderr.write(f"agentctl: {notice}\n")
 
 
 def overrides(limits: tuple[str, ...], model: str) -> tuple[Override, ...]:

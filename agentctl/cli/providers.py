@@ -68,3 +68,10 @@ def _provider(table: ProviderTable) -> ProviderSettings:
         stall_timeout_s=table.stall_timeout,
         connect_timeout_s=table.connect_timeout,
     )
+
+
+def local_obstacle(name: str) -> str:
+    """Return why `local:NAME` cannot be had here, or empty; loaded by those alone who would use one."""
+    from agentctl.llm.local_catalogue import obstacle_to  # noqa: PLC0415
+
+    return obstacle_to(name)

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from agentctl.blueprint.model import Blueprint
-from agentctl.cli.providers import provider_config
+from agentctl.cli.providers import local_obstacle, provider_config
 from agentctl.clock import SystemClock
 from agentctl.executor.local import open_executor
 from agentctl.interaction.hub import Hub
@@ -31,7 +31,8 @@ async def open_house(settings: Settings, blueprint: Blueprint) -> AsyncIterator[
     journal = await open_journal(data_dir() / "journal.sqlite", clock=clock)
     temp = _temp_folder()
     executor = open_executor(environment=dict(os.environ), passed=settings.config.environment.pass_)
-    providers = Providers(provider_config(settings, blueprint, clock))
+    models = provider_config(settings, blueprint, clock)
+    providers = Providers(models)
     stores: list[SharedState] = []
     try:
         yield House(
@@ -42,6 +43,8 @@ async def open_house(settings: Settings, blueprint: Blueprint) -> AsyncIterator[
             hub=Hub(clock),
             clock=clock,
             temp=temp,
+            has_script=models.script is not None,
+            local_obstacle=local_obstacle,
             stores=stores,
         )
     finally:

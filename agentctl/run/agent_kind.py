@@ -9,6 +9,7 @@ from agentctl.agent.tool_state import StageRules
 from agentctl.blueprint.code import CodeLoader
 from agentctl.blueprint.model import Blueprint, StageTable
 from agentctl.blueprint.tool_rules import tool_names
+from agentctl.errors import ProviderError
 from agentctl.executor.sandbox_policy import SandboxPolicy
 from agentctl.locations import config_dir, data_dir
 from agentctl.policy.ceilings import Ceilings, ceilings_in_effect
@@ -120,8 +121,23 @@ def open_model(house: House, blueprint: Blueprint, stage: StageTable) -> StageMo
         ProviderError: no key for it.
     """
     choice = choose(house, blueprint, stage)
-    models = house.providers.open(choice.table.use)
-    return StageModel(model=models, prices=models, request=request_parameters(choice.table))
+    names, notice = _to_be_had(house, choice)
+    models = house.providers.open(names)
+    return StageModel(model=models, prices=models, request=request_parameters(choice.table), notice=notice)
+
+
+def _to_be_had(house: House, choice: ModelChoice) -> tuple[tuple[str, ...], str]:
+    """The models, or the blueprint's script where nobody asked for the embedded one and it cannot be had."""
+    first = choice.table.use[0]
+    if not first.startswith("local:") or not (choice.from_blueprint or choice.source == "built-in"):
+        return choice.table.use, ""
+    obstacle = house.local_obstacle(first.removeprefix("local:"))
+    if not obstacle:
+        return choice.table.use, ""
+    if not house.has_script:
+        hint = "agentctl models install, or take another model: --model PROVIDER:NAME"
+        raise ProviderError(f"The model {first} cannot be had here: {obstacle}.", hint=hint)
+    return ("scripted:",), f"{first} cannot be had here ({obstacle}): the blueprint's script answers instead."
 
 
 def _stage_rules(stage: StageTable, names: ToolNames, sandbox: SandboxPolicy) -> StageRules:

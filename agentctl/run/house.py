@@ -32,6 +32,10 @@ class House:
     """The `--trust` of the command line."""
     stores: list[SharedState] = field(default_factory=list)
     """Shared state that was opened; closed with the house."""
+    has_script: bool = False
+    """The blueprint brings a script that can answer in a model's place."""
+    local_obstacle: Callable[[str], str] = field(default=lambda _name: "")
+    """Why an embedded model cannot be had on this machine, or empty."""
     someone_there: Callable[[], bool] = field(default=lambda: False)
     watch: Callable[[Published], None] = field(default=lambda _published: None)
 

@@ -16,6 +16,8 @@ class StageModel:
     model: LanguageModel
     prices: Prices
     request: ModelRequest
+    notice: str = ""
+    """What a person should know about the choice, or empty."""
 
 
 def open_edges(blueprint: Blueprint, stage: StageTable, snapshot: RunSnapshot) -> tuple[Edge, ...]:

@@ -11,7 +11,7 @@ from agentctl import __version__
 from agentctl.agent.snapshot import RunSnapshot
 from agentctl.blueprint.model import Blueprint
 from agentctl.ids import new_run_id, new_thread_id
-from agentctl.protocol.events import LaunchFlags, MessageAdded, RunStarted
+from agentctl.protocol.events import LaunchFlags, MessageAdded, Noted, RunStarted
 from agentctl.protocol.messages import user_text
 from agentctl.run.agent_kind import AgentKind, agent_kind
 from agentctl.run.build import RunSeed
@@ -75,6 +75,8 @@ async def begun(
             _started(kind, seed, order, inputs, house.catalogue_sha256),
             MessageAdded(message=user_text(task, source="task")),
         )
+        notices = dict.fromkeys(model.notice for model in kind.models.values() if model.notice)
+        await parts.recorder.commit(*(Noted(level="warning", text=text) for text in notices))
         yield parts
     finally:
         with anyio.CancelScope(shield=True):
