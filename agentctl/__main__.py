@@ -1,5 +1,7 @@
 """`python -m agentctl` and the console script. `--version` is answered before anything is imported."""
 
+import io
+import os
 import sys
 
 from agentctl import __version__
@@ -7,12 +9,33 @@ from agentctl import __version__
 
 def main() -> None:
     """Run the command line and exit with its code."""
+    _open_what_came_closed()
     if sys.argv[1:] == ["--version"]:
         sys.stdout.write(f"agentctl {__version__}\n")
         return
     from agentctl.cli.app import run_app  # noqa: PLC0415 - start-up: nothing heavy before --version
 
     sys.exit(run_app())
+
+
+def _open_what_came_closed() -> None:
+    """Lead a closed stdin, stdout or stderr to /dev/null.
+
+    Else the next file that is opened, such as the journal, would get its number, and what is meant for a
+    person would be written into it.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_RDWR), number)  # dup2 makes it one that children inherit
+    sys.stdin = sys.stdin or _null(0)
+    sys.stdout = sys.stdout or _null(1)
+    sys.stderr = sys.stderr or _null(2)
+
+
+def _null(number: int) -> io.TextIOWrapper:
+    return open(number, "w" if number else "r", encoding="utf-8", closefd=False)
 
 
 if __name__ == "__main__":

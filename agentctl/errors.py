@@ -73,6 +73,8 @@ class AgentctlError(Exception):
         super().__init__(message)
         self.message = message
         self.hint = hint
+        self.recorded = False
+        """Its `result` record is on stdout already."""
 
 
 class RunFailed(AgentctlError):

@@ -26,7 +26,7 @@ from agentctl.cli.options import (
     launch_flags,
     output_of,
 )
-from agentctl.cli.show import show_run
+from agentctl.cli.show import recorded, show_run
 from agentctl.cli.wiring import open_house
 from agentctl.errors import ExitCode, UsageError
 from agentctl.journal.sqlite import open_journal
@@ -71,7 +71,8 @@ def resume(  # noqa: PLR0913 - one parameter an option of the command line
         raise UsageError(f"--blueprint is `current`, not {blueprint!r}.")
     said = launch_flags(yolo=yolo, allow=allow, ask=ask, deny=deny, on_ask=on_ask, limit=limit)
     output = output_of(json=json, jsonl=jsonl, quiet=quiet)
-    return anyio.run(_find_and_resume, run, said, model, output, blueprint == "current")
+    current = blueprint == "current"
+    return recorded(output, lambda: anyio.run(_find_and_resume, run, said, model, output, current))
 
 
 async def _find_and_resume(run: str, said: LaunchFlags, model: str, output: Output, current: bool) -> int:  # noqa: FBT001

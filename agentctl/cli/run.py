@@ -22,6 +22,7 @@ from agentctl.cli.options import (
     output_of,
     pairs,
 )
+from agentctl.cli.show import recorded
 
 app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
 
@@ -71,4 +72,4 @@ def run(  # noqa: PLR0913 - one parameter an option of the command line
         trust=trust,
         output=output_of(json=json, jsonl=jsonl, quiet=quiet),
     )
-    return start(options)
+    return recorded(options.output, lambda: start(options))

@@ -1,13 +1,14 @@
 """Shows a run and lets a person at the terminal answer; brackets a run from its first to its last word."""
 
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from agentctl.cli.drive import drive
 from agentctl.cli.options import Output
-from agentctl.errors import ExitCode
+from agentctl.clock import SystemClock
+from agentctl.errors import AgentctlError, ExitCode
 from agentctl.run.house import House
 from agentctl.run.runner import RunParts
 from agentctl.terminal.api import (
@@ -34,6 +35,21 @@ class View:
         return await drive(parts, self.terminal, self.house.hub, self.device)
 
 
+def recorded(output: Output, work: Callable[[], int]) -> int:
+    """Return what `work` returns; with --json and --jsonl an error that ends it is a record on stdout too.
+
+    Raises:
+        AgentctlError: what `work` raised.
+    """
+    try:
+        return work()
+    except AgentctlError as error:
+        if output in ("json", "jsonl") and not error.recorded:
+            terminal = open_terminal(output, streams=Streams(), clock=SystemClock())
+            terminal.finish(_ending_of(error))
+        raise
+
+
 @asynccontextmanager
 async def show_run(house: House, output: Output) -> AsyncIterator[View]:
     """Give the view of a run; what happens in the house is shown in it."""
@@ -48,8 +64,16 @@ async def show_run(house: House, output: Output) -> AsyncIterator[View]:
         house.someone_there = device.answers
     try:
         yield View(house=house, terminal=terminal, device=device)
+    except AgentctlError as error:
+        terminal.finish(_ending_of(error))
+        error.recorded = True
+        raise
     finally:
         # Only after a mistake of ours is there anything left to finish: the last record is written even so.
         terminal.finish(Ending(exit_code=int(ExitCode.FAILED)))
         if device is not None:
             device.close()
+
+
+def _ending_of(error: AgentctlError) -> Ending:
+    return Ending(exit_code=int(error.exit_code), reason=error.message, hint=error.hint, said=True)

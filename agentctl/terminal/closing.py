@@ -34,11 +34,11 @@ def write_answer(board: Board, streams: Streams, *, seen: str = "") -> None:
 def last_lines(board: Board, ending: Ending, *, quiet: bool = False) -> tuple[str, ...]:
     """Return the last lines for stderr: what was refused, what it cost, the next command."""
     lines = [exact(line) for line in refusal_lines(ending.refused)]
-    if ending.reason:
+    if ending.reason and not ending.said:
         lines.append(prose(ending.reason))
     if not quiet and board.root:
         lines.append(f"{outcome(board, ending)} · {spent_words(board)}")
-    if ending.hint:
+    if ending.hint and not ending.said:
         lines.append(f"next: {exact(ending.hint)}")
     return tuple(lines)
 

@@ -29,6 +29,8 @@ class Ending:
     hint: str = ""
     """The next command to type, or empty."""
     refused: tuple[RefusedAsk, ...] = ()
+    said: bool = False
+    """Reason and hint are said on stderr by somebody else."""
 
 
 class Terminal(Watcher, Protocol):

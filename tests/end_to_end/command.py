@@ -83,6 +83,10 @@ class Bench:
             start_new_session=True,
         )
 
+    def environ(self, **more: str) -> dict[str, str]:
+        """Return the environment that commands get."""
+        return {**os.environ, "PYTHONPATH": str(ROOT), "NO_COLOR": "1", **more}
+
     def agentctl(self, *arguments: str | Path, **more: str) -> Ran:
         """Run agentctl to its end, nobody at the terminal."""
         with self.start(*arguments, **more) as process:

@@ -326,3 +326,42 @@ def test_jsonl_ends_with_the_result_after_an_interrupt_at_the_prompt(bench: Benc
     assert '"type":"header"' in lines[0]
     assert '"type":"result"' in lines[-1]
     assert '"outcome":"cancelled"' in lines[-1]
+
+
+@pytest.mark.parametrize("mode", ["--json", "--jsonl"])
+def test_an_error_before_the_run_is_a_result_too(bench: Bench, mode: str) -> None:
+    ran = bench.agentctl("run", bench.folder / "missing.toml", "go", mode)
+
+    assert ran.code == 2
+    assert (ran.result["type"], ran.result["exit_code"], ran.result["outcome"]) == ("result", 2, "failed")
+    assert "missing.toml" in str(ran.result["reason"])
+    assert ran.err.count("missing.toml") == 1
+    assert ('"type":"header"' in ran.out) == (mode == "--jsonl")
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_streams_do_no_harm(bench: Bench, closed: str) -> None:
+    blueprint = bench.blueprint(BLUEPRINTS["ask"])
+    command = f"{sys.executable} -m agentctl run {blueprint} go --yolo {closed}"
+
+    code = subprocess.run(["/bin/sh", "-c", command], check=False, env=bench.environ(), timeout=60).returncode
+
+    assert code == 0
+    assert bench.agentctl("log", "last").code == 0
+    assert bench.agentctl("runs", "list").out.count("finished") == 1
+
+
+def test_a_reader_that_goes_away_ends_nothing_and_says_nothing(bench: Bench) -> None:
+    blueprint = bench.blueprint(BLUEPRINTS["ask"])
+    run = f"{sys.executable} -m agentctl run {blueprint} go --yolo --jsonl"
+    log = f"{sys.executable} -m agentctl log last --json"
+
+    for command in (f"{run} | head -1", f"{log} | head -1"):
+        ran = subprocess.run(
+            ["/bin/sh", "-c", command], check=False, capture_output=True, text=True, env=bench.environ()
+        )
+        assert ran.stdout.count("\n") == 1
+        assert "Traceback" not in ran.stderr
+        assert "BrokenPipe" not in ran.stderr
+
+    assert bench.agentctl("runs", "list").out.count("finished") == 1
