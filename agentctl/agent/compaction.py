@@ -3,16 +3,12 @@
 from dataclasses import replace
 
 from agentctl.agent.context import AgentContext
-from agentctl.agent.prompt import build_request, estimate_tokens, visible_messages
+from agentctl.agent.prompt import build_request, counted_tokens, estimate_tokens, visible_messages
 from agentctl.agent.snapshot import RunSnapshot
 from agentctl.llm.base import ModelCallFailed
 from agentctl.protocol.events import ContextCompacted
 from agentctl.protocol.messages import AssistantMessage, ToolMessage, user_text
 
-_FULL = 0.80
-"""Share of the window at which something must go."""
-_KEEP_STEPS = 4
-"""The latest steps are never cut or summarised."""
 _SUMMARISE = (
     "Summarise the work above for yourself, since the older part of it will no longer be shown: the plan, "
     "decisions and their reasons, files read and changed, facts found, open questions. Be brief and exact."
@@ -22,7 +18,7 @@ _SUMMARISE = (
 async def keep_in_window(context: AgentContext) -> None:
     """Make room when the next request would fill the model's window; else do nothing."""
     window = context.plan.model.context_window
-    if window is None or _tokens(context) < window * _FULL:
+    if window is None or _tokens(context) < window * context.plan.compact_at:
         return
     await shrink(context)
 
@@ -31,7 +27,7 @@ async def shrink(context: AgentContext) -> bool:
     """Cut old tool results, or if that was done already summarise old steps; tell whether anything went."""
     snapshot = context.recorder.snapshot
     before = _tokens(context)
-    first_kept = _start_of_recent_steps(snapshot)
+    first_kept = _start_of_recent_steps(snapshot, context.plan.keep_recent)
     old = snapshot.messages[snapshot.window_from : first_kept]
     cut = [
         message.result
@@ -70,25 +66,17 @@ async def _summary(context: AgentContext, before: int, kept_from: int) -> Contex
 
 
 def _tokens(context: AgentContext) -> int:
-    """The service's own count of the last request, plus an estimate of what came since; or all estimated."""
-    snapshot = context.recorder.snapshot
-    estimate = estimate_tokens(build_request(context))
-    since = 0
-    for message in reversed(snapshot.messages[snapshot.window_from :]):
-        if isinstance(message, AssistantMessage):
-            counted = message.usage.input_tokens + message.usage.output_tokens
-            return counted + since if counted and not snapshot.cut_results else estimate
-        since += len(repr(message)) // 4
-    return estimate
+    counted = counted_tokens(context.recorder.snapshot)
+    return estimate_tokens(build_request(context)) if counted is None else counted
 
 
-def _start_of_recent_steps(snapshot: RunSnapshot) -> int:
+def _start_of_recent_steps(snapshot: RunSnapshot, keep: int) -> int:
     """Index of the first message of the latest steps; a call is never split from its results."""
     steps = 0
     for index in range(len(snapshot.messages) - 1, snapshot.window_from, -1):
         if isinstance(snapshot.messages[index], AssistantMessage):
             steps += 1
-            if steps == _KEEP_STEPS:
+            if steps == keep:
                 return index
     return snapshot.window_from
 

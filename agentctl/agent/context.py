@@ -95,6 +95,10 @@ class StagePlan:
     request: ModelRequest
     """Parameters of every request of this stage; system, messages and tools are filled in."""
     accepts_messages: bool = True
+    compact_at: float = 0.8
+    """Share of the model's window at which old tool results are cut, then old steps summarised."""
+    keep_recent: int = 6
+    """The latest steps, which are never cut or summarised."""
 
 
 def _unknown(name: str) -> LanguageModel:

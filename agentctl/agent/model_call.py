@@ -7,7 +7,7 @@ import anyio
 from agentctl.agent.compaction import shrink
 from agentctl.agent.context import AgentContext
 from agentctl.agent.hooks import AskAgain
-from agentctl.agent.prompt import build_request, estimate_tokens
+from agentctl.agent.prompt import build_request, counted_tokens, estimate_tokens
 from agentctl.errors import ProviderError, RunFailed
 from agentctl.ids import new_call_id
 from agentctl.llm.base import LanguageModel, ModelCallFailed, ModelRequest
@@ -94,7 +94,8 @@ def step_cost(context: AgentContext, request: ModelRequest, model: LanguageModel
     The price of a `model` that a hook chose over the stage's own is not known.
     """
     plan = context.plan
-    tokens = estimate_tokens(request)
+    counted = counted_tokens(context.recorder.snapshot)
+    tokens = estimate_tokens(request) if counted is None else counted
     if model is not None and model is not plan.model:
         return StepCost(model=model.name, tokens=tokens, price_known=False)
     unpriced = plan.prices.unpriced

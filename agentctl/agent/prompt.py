@@ -65,6 +65,20 @@ def _shown(message: Message, cut: set[str]) -> Message:
     return message
 
 
+def counted_tokens(snapshot: RunSnapshot) -> int | None:
+    """Return the service's own count of the last request and reply, and a guess of what came since.
+
+    None where it has not counted, or the thread was cut after it did.
+    """
+    since = 0
+    for message in reversed(snapshot.messages[snapshot.window_from :]):
+        if isinstance(message, AssistantMessage):
+            counted = message.usage.input_tokens + message.usage.output_tokens
+            return counted + since if counted and not snapshot.cut_results else None
+        since += _size(message) // 4 + 8
+    return None
+
+
 def estimate_tokens(request: ModelRequest) -> int:
     """Return a cautious guess of the request's tokens: a quarter of its characters, and some a message."""
     characters = len(request.system) + sum(_size(message) for message in request.messages)

@@ -71,6 +71,8 @@ def plan_stage(
         output_schema=stage.output,
         request=model.request,
         accepts_messages=stage.accepts_messages,
+        compact_at=blueprint.context.compact_at,
+        keep_recent=blueprint.context.keep_recent,
     )
 
 
