@@ -11,14 +11,14 @@ from agentctl.terminal.desk import Desk
 from agentctl.terminal.editor import edit_text
 from agentctl.terminal.keys import Key
 from agentctl.terminal.pager import page
-from agentctl.terminal.sheet import Row, approval_rows, explain_rows
+from agentctl.terminal.sheet import Row, approval_rows, explain_rows, flow
 from agentctl.terminal.visible import exact
 
 Choice = Literal["once", "stage", "run", "always", "no", "edit", "quit"]
 
 _REMEMBERING: dict[str, Choice] = {"s": "stage", "r": "run", "a": "always"}
 _WORDS: dict[str, str] = {
-    "y": "yes, once", "s": "this stage", "r": "this run", "a": "always", "n": "no", "t": "no, and tell why",
+    "y": "yes, once", "s": "this stage", "r": "this run", "a": "always", "n": "no", "t": "no, say why",
     "e": "edit", "?": "explain", "v": "view", "q": "quit",
 }  # fmt: skip
 _MARKER = "[n] >"
@@ -32,6 +32,8 @@ class ApprovalPrompt:
     question: ApprovalQuestion
     find_others: Callable[[], tuple[ApprovalQuestion, ...]] = tuple
     """Returns those that wait too and that one remembered rule would cover; asked again while waiting."""
+    count_waiting: Callable[[], int] = lambda: 1
+    """Returns how many questions wait in all."""
     environ: Mapping[str, str] = field(default_factory=dict)
     _others: tuple[ApprovalQuestion, ...] = ()
     _rows: tuple[Row, ...] = ()
@@ -52,8 +54,12 @@ class ApprovalPrompt:
     def _spread(self, answer: ApprovalAnswer) -> dict[str, ApprovalAnswer]:
         answers = {self.question.question_id: answer}
         if answer.choice in _REMEMBERING.values():
-            # The grant comes with the first; the others were shown, and run under it this once.
-            answers |= {other.question_id: ApprovalAnswer(choice="once") for other in self._others}
+            mine = _place(self.question)
+            for other in self._others:
+                # Where the grant given here holds, the other call runs under it this once. Grants do not
+                # reach another agent's run: there the same answer gives its own.
+                covered = answer.choice == "always" or _place(other) == mine
+                answers[other.question_id] = ApprovalAnswer(choice="once") if covered else answer
         return answers
 
     async def _answer(self, key: Key) -> ApprovalAnswer | None:
@@ -116,7 +122,20 @@ class ApprovalPrompt:
 
     def _keys(self) -> tuple[Row, ...]:
         offered = "ysrantevq?" if self.question.would_remember else "yntevq?"
-        return (Row(style="keys", text=" · ".join(f"{key} {_WORDS[key]}" for key in offered)),)
+        columns, _ = self.desk.device.size()
+        rows = [
+            Row(style="keys", text=text)
+            for text in flow([f"{key} {_WORDS[key]}" for key in offered], columns)
+        ]
+        more = self.count_waiting() - 1 - len(self._others)
+        if more > 0:
+            rows.insert(0, Row(style="dim", text=f"{more} more questions wait after this one"))
+        return tuple(rows)
+
+
+def _place(question: ApprovalQuestion) -> tuple[str, str]:
+    """Return where a grant given at a question holds."""
+    return question.asker.run_id, question.asker.stage
 
 
 def _said(answer: ApprovalAnswer) -> str:

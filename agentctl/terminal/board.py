@@ -72,6 +72,8 @@ class Board:
     model: str = ""
     agents: dict[str, AgentRow] = field(default_factory=dict)
     """Agents at work, by run id, in the order they began."""
+    names: dict[str, str] = field(default_factory=dict)
+    """Agents by run id, those that have ended too."""
     calls: dict[str, ToolCall] = field(default_factory=dict)
     decided: dict[str, ToolCallDecided] = field(default_factory=dict)
     completed: set[str] = field(default_factory=set)
@@ -138,6 +140,7 @@ class Board:
         if row is None:
             row = AgentRow(published.run_id, published.agent, published.parent_run, published.stage)
             self.agents[published.run_id] = row
+            self.names[published.run_id] = published.agent
         return row
 
     def _start(self, run_id: str, started: RunStarted) -> None:

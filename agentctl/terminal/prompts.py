@@ -52,7 +52,13 @@ async def _one(hub: Hub, desk: Desk, terminal: Terminal, news: "_News") -> None:
         answers: dict[str, Answer] = {}
         if isinstance(question, ApprovalQuestion):
             covered = partial(covered_too, question, hub)
-            prompt = ApprovalPrompt(desk=desk, question=question, find_others=covered, environ=os.environ)
+            prompt = ApprovalPrompt(
+                desk=desk,
+                question=question,
+                find_others=covered,
+                count_waiting=lambda: len(hub.waiting()),
+                environ=os.environ,
+            )
             answers.update(await prompt.answers())
         else:
             person = PersonPrompt(desk=desk, question=question, environ=os.environ)
@@ -72,7 +78,6 @@ def covered_too(question: ApprovalQuestion, hub: Hub) -> tuple[ApprovalQuestion,
         and isinstance(other, ApprovalQuestion)
         and other.would_remember
         and set(other.would_remember) <= keys
-        and (other.asker.run_id, other.asker.stage) == (question.asker.run_id, question.asker.stage)
     )
 
 

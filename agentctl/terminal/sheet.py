@@ -15,7 +15,7 @@ from agentctl.protocol.effects import (
     WritePath,
 )
 from agentctl.protocol.questions import ApprovalQuestion, PersonQuestion
-from agentctl.terminal.visible import exact, mixed_scripts, wrap
+from agentctl.terminal.visible import cells, exact, mixed_scripts, wrap
 
 Style: TypeAlias = Literal["head", "plain", "dim", "added", "removed", "warning", "keys"]
 
@@ -105,6 +105,17 @@ def paint(rows: Iterable[Row], *, columns: int, colour: bool) -> tuple[str, ...]
             front = (_GUTTER_ON if number else _GUTTER) if row.framed and gutter else ""
             painted.append(front + styled(part, row.style, colour=colour))
     return tuple(painted)
+
+
+def flow(items: Iterable[str], columns: int) -> tuple[str, ...]:
+    """Return `items` joined into lines that fit in `columns`; only an item that is longer does not."""
+    lines: list[str] = []
+    for item in items:
+        if lines and cells(f"{lines[-1]} · {item}") <= columns:
+            lines[-1] += f" · {item}"
+        else:
+            lines.append(item)
+    return tuple(lines)
 
 
 def styled(text: str, style: Style, *, colour: bool) -> str:

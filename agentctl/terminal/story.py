@@ -134,7 +134,8 @@ def _lines(published: Published, board: Board) -> Iterator[tuple[LineKind, str]]
             yield "note", one_line(f"sub-agent {child} started: {task}", width=160)
         case ChildEnded(outcome=outcome, reason=reason, child_run=child_run):
             kind: LineKind = "ok" if outcome == "finished" else "failed"
-            yield kind, one_line(f"sub-agent {child_run} {outcome}" + (f": {reason}" if reason else ""))
+            who = board.names.get(child_run, child_run)
+            yield kind, one_line(f"sub-agent {who} {outcome}" + (f": {reason}" if reason else ""))
         case Noted(level=level, text=text):
             yield ("warning" if level == "warning" else "note"), one_line(text, width=400)
         case RunSuspended(reason=reason):

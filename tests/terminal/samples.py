@@ -57,10 +57,11 @@ def approval(
     command: str = "pytest -q",
     remember: tuple[str, ...] = ("shell(pytest *)",),
     agent: str = "coder",
+    run: str = RUN,
 ) -> ApprovalQuestion:
     return ApprovalQuestion(
         question_id=question_id,
-        asker=Asker(run_id=RUN, agent=agent, stage="implement"),
+        asker=Asker(run_id=run, agent=agent, stage="implement"),
         call_id=f"c-{question_id}",
         tool="shell",
         arguments={"command": command},

@@ -162,6 +162,19 @@ def test_asks_that_one_rule_covers_are_offered_together(ask: Ask) -> None:
     assert choices == {"q-0": "run", "q-1": "once", "q-2": "once", "q-3": "once", "q-x": "no"}
 
 
+def test_other_agents_get_a_grant_of_their_own(ask: Ask) -> None:
+    mine, other = approval("q-1"), approval("q-2", agent="tester", run="r-child")
+    terminal = ask(mine, other)
+    terminal.wait_for("2 asks that one rule would cover")
+    terminal.wait_for("[n] >")
+
+    terminal.send("s")
+
+    assert {key: answer["choice"] for key, answer in terminal.answers().items()} == {
+        "q-1": "stage", "q-2": "stage",
+    }  # fmt: skip
+
+
 def test_once_answers_one_of_several(ask: Ask) -> None:
     terminal = ask(*(approval(f"q-{number}") for number in range(2)))
     terminal.wait_for("2 asks that one rule would cover")
