@@ -36,11 +36,21 @@ class Recorder(Protocol):
         """Show something that is not kept. Never blocks."""
 
 
-class Inbox(Protocol):
-    """Messages that people and other agents sent to this run meanwhile."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arrived:
+    """Something that was sent to this run meanwhile: words for its thread, or a grant to take back."""
 
-    async def waiting(self) -> tuple[tuple[str, UserMessage], ...]:
-        """Return what has arrived with its ids, oldest first; a commit that names an id takes it away."""
+    message_id: str
+    message: UserMessage | None = None
+    revoke: str = ""
+    """The grant's key."""
+
+
+class Inbox(Protocol):
+    """What people and other agents sent to this run meanwhile."""
+
+    async def waiting(self) -> tuple[Arrived, ...]:
+        """Return what has arrived, oldest first; a commit that names its id takes it away."""
 
 
 class AskPerson(Protocol):

@@ -72,7 +72,7 @@ async def judge(context: AgentContext, call: ToolCall) -> Judged:
         prepared = await tools.prepare(call)
     except ToolError as error:
         return _failed(call, str(error))
-    if (outside := tools.outside(call, prepared)) is not None:
+    if outside := tools.outside(call, prepared):
         return _denied(call, outside)
     decision = tools.decide(call, prepared)
     if decision.verdict is Verdict.DENY:

@@ -2,11 +2,11 @@
 
 from agentctl.agent.answer import judge_answer
 from agentctl.agent.compaction import keep_in_window
-from agentctl.agent.context import AgentContext, LoopEnd, StageEnd
+from agentctl.agent.context import AgentContext, Arrived, LoopEnd, StageEnd
 from agentctl.agent.model_call import call_model
 from agentctl.agent.step import take_step
 from agentctl.agent.stuck import is_stuck
-from agentctl.protocol.events import MessageAdded
+from agentctl.protocol.events import GrantRevoked, MessageAdded
 from agentctl.protocol.messages import AssistantMessage, user_text
 
 _STEER = (
@@ -27,9 +27,11 @@ async def run_stage(context: AgentContext) -> LoopEnd:
     """
     steered = False
     while True:
+        arrived = await context.inbox.waiting()
+        await _take_back_grants(context, arrived)
         reply = _unfinished(context)
         if reply is None:
-            await _read_inbox(context)
+            await _read_messages(context, arrived)
             if context.plan.max_steps is not None and _stage_steps(context) >= context.plan.max_steps:
                 return StageEnd(reason="max_steps", note=f"{context.plan.max_steps} steps were taken")
             await keep_in_window(context)
@@ -60,10 +62,17 @@ def _stage_steps(context: AgentContext) -> int:
     return context.recorder.snapshot.stage_step
 
 
-async def _read_inbox(context: AgentContext) -> None:
+async def _take_back_grants(context: AgentContext, arrived: tuple[Arrived, ...]) -> None:
+    """Take back what a person revoked, before anything else is judged."""
+    for one in arrived:
+        if one.revoke:
+            await context.recorder.commit(GrantRevoked(key=one.revoke), received=(one.message_id,))
+            context.tools.take_back(one.revoke)
+
+
+async def _read_messages(context: AgentContext, arrived: tuple[Arrived, ...]) -> None:
     if not context.plan.accepts_messages:
         return
-    waiting = await context.inbox.waiting()
-    if waiting:
-        added = [MessageAdded(message=message) for _, message in waiting]
-        await context.recorder.commit(*added, received=tuple(message_id for message_id, _ in waiting))
+    added = {one.message_id: MessageAdded(message=one.message) for one in arrived if one.message is not None}
+    if added:
+        await context.recorder.commit(*added.values(), received=tuple(added))

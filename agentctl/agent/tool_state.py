@@ -13,6 +13,8 @@ from agentctl.errors import LimitReached
 from agentctl.executor.sandbox_policy import SandboxPolicy
 from agentctl.interaction.unattended import what_instead
 from agentctl.policy.budgets import Budgets, CallCost, Reservation, StepCost, may_write
+from agentctl.policy.ceilings import Ceilings
+from agentctl.policy.containment import refused_place
 from agentctl.policy.cover import Lifts, after_answer, cover, used_grants
 from agentctl.policy.decide import decide
 from agentctl.policy.grants import GrantBook, key_rule, propose
@@ -23,7 +25,7 @@ from agentctl.policy.rules import RuleSet
 from agentctl.policy.safe_list import SafeList
 from agentctl.policy.way_out import YOLO, flags_for
 from agentctl.protocol.decisions import Decision, Grant, Verdict
-from agentctl.protocol.effects import ReadPath, WritePath
+from agentctl.protocol.effects import WritePath
 from agentctl.protocol.messages import ToolCall, ToolSpec, Usage
 from agentctl.protocol.questions import Asker
 from agentctl.protocol.values import JsonObject
@@ -43,6 +45,8 @@ class StageRules:
     required: frozenset[str]
     """Tools that wait for a person and stay offered when nobody is there."""
     permissions: RuleSet
+    ceilings: Ceilings | None = None
+    """Limits while in this stage; None leaves those of the agent."""
     sandbox: SandboxPolicy = field(default_factory=SandboxPolicy)
     """What holds for the stage's processes."""
 
@@ -152,6 +156,8 @@ class ToolState:
         self.registry = ToolRegistry((*self.parts.tools, *own))
         self.layers = self.parts.layers.in_stage(stage.permissions)
         self.parts.grants.enter_stage(index)
+        if stage.ceilings is not None:
+            self.parts.budgets.set_ceilings(stage.ceilings)
         self.offered = (*self._available(stage), *(tool.spec.name for tool in own))
 
     def _available(self, stage: StageRules) -> Iterable[str]:
@@ -196,21 +202,10 @@ class ToolState:
         assert tool is not None, "fault_of was asked first"  # noqa: S101
         return await tool.prepare(call.arguments, self.place)
 
-    def outside(self, call: ToolCall, prepared: Prepared) -> str | None:
-        """Return why containment refuses the call, or None. Holds in every mode."""
-        roots = (self.place.workdir, self.place.temp)
-        for effect in prepared.effects:
-            match effect:
-                case WritePath(path=path, unresolved=False) if not _within(path, roots):
-                    return f"Refused: {path} is outside the working directory {self.place.workdir}."
-                case ReadPath(path=path, outside=True) if call.tool != "shell":
-                    return (
-                        f"Refused: {path} is outside the working directory {self.place.workdir}. "
-                        "[read_paths] in the blueprint and in the user's config would grant it."
-                    )
-                case _:
-                    continue
-        return None
+    def outside(self, call: ToolCall, prepared: Prepared) -> str:
+        """Return why containment refuses the call, or empty. Holds in every mode."""
+        roots = (str(self.place.workdir), str(self.place.temp))
+        return refused_place(call.tool, prepared.effects, roots)
 
     def decide(self, call: ToolCall, prepared: Prepared) -> Decision:
         """Return the policy's decision, with every ask lifted that a grant or the like covers.
@@ -259,6 +254,10 @@ class ToolState:
         """Take in grants that a person gave and the journal has."""
         for grant in grants:
             self.parts.grants.give(grant)
+
+    def take_back(self, key: str) -> None:
+        """Forget a grant that a person revoked and the journal has."""
+        self.parts.grants.revoke(key)
 
     def use_grants(self, decision: Decision) -> tuple[str, ...]:
         """Count the call against the grants that covered it; return the keys that were counted."""
@@ -342,7 +341,3 @@ def _granted(answer: Reservation | Refusal) -> Reservation:
 
 def _names(pattern: str, tool: Tool) -> bool:
     return any(fnmatchcase(name, pattern) for name in (tool.spec.name, *tool.aliases))
-
-
-def _within(path: str, roots: tuple[Path, ...]) -> bool:
-    return any(Path(path).is_relative_to(root) for root in roots)

@@ -24,6 +24,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "cancel": ("agentctl.cli.control", "End a run."),
     # name → (module that has `app`, one line for --help); a module is imported when its command is called
     "check": ("agentctl.cli.check", "Validate a blueprint, lint it, run its policy tests, print its graph."),
+    "plan": ("agentctl.cli.plan", "Show what every tool may do in every stage, before a run."),
+    "why": ("agentctl.cli.why", "Say which rule decides about a call, or decided about a past one."),
+    "grants": ("agentctl.cli.grants", "Show what was approved for a run; take it back."),
+    "tools": ("agentctl.cli.tools", "Show what needs no prompt, and which file says so."),
     "new": ("agentctl.cli.new", "Write a blueprint that runs at once, offline."),
     "blueprints": ("agentctl.cli.blueprints", "List and show the blueprints that can be named."),
     "config": ("agentctl.cli.config", "Show and set the user's config, each value with its source."),

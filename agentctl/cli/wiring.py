@@ -28,11 +28,11 @@ async def open_house(settings: Settings, blueprint: Blueprint) -> AsyncIterator[
         StateConflict: the journal is damaged or of a newer agentctl.
     """
     clock = SystemClock()
+    models = provider_config(settings, blueprint, clock)  # first: it may fail, and nothing is open yet
+    providers = Providers(models)
     journal = await open_journal(data_dir() / "journal.sqlite", clock=clock)
     temp = _temp_folder()
     executor = open_executor(environment=dict(os.environ), passed=settings.config.environment.pass_)
-    models = provider_config(settings, blueprint, clock)
-    providers = Providers(models)
     stores: list[SharedState] = []
     try:
         yield House(

@@ -21,9 +21,11 @@ def flags_for(decision: Decision, layers: Layers) -> tuple[str, ...]:
     Each is tried before it is returned. Where no `--allow` helps and `--yolo` does, the answer is that alone.
     """
     asking = [judgement for judgement in decision.judgements if judgement.verdict is Verdict.ASK]
-    if decision.verdict is not Verdict.ASK:
+    if decision.verdict is not Verdict.ASK or any(judgement.held == "machine" for judgement in asking):
         return ()
-    rules = tuple(dict.fromkeys(_narrowest(judgement) for judgement in asking))
+    every = dict.fromkeys(narrowest_rule(judgement) for judgement in asking)
+    # A rule on a whole tool makes its patterns pointless.
+    rules = tuple(rule for rule in every if "(" not in rule or rule.partition("(")[0] not in every)
     if _lets_through(asking, with_flags(layers, allow=(key_rule(rule) for rule in rules))):
         return rules
     return (YOLO,) if _lets_through(asking, with_flags(layers, yolo=True)) else ()
@@ -47,9 +49,9 @@ def lines_for(decision: Decision) -> tuple[str, ...]:
     for judgement in decision.judgements:
         if judgement.verdict is not Verdict.ASK:
             continue
-        if judgement.held in {"opaque", "outside", "launch", "protected"}:
+        if judgement.held in {"opaque", "outside", "launch", "protected", "machine"}:
             return ()
-        rule = key_rule(_narrowest(judgement))
+        rule = key_rule(narrowest_rule(judgement))
         patterns.setdefault(rule.tool, [])
         if rule.pattern is not None and rule.pattern not in patterns[rule.tool]:
             patterns[rule.tool].append(rule.pattern)
@@ -76,8 +78,8 @@ def _lets_through(asking: list[Judgement], layers: Layers) -> bool:
     return all(judge(one.entry, one.effect, layers).verdict is Verdict.ALLOW for one in asking)
 
 
-def _narrowest(judgement: Judgement) -> str:
-    """Return the narrowest rule that matches, though it might be too wide to be remembered."""
+def narrowest_rule(judgement: Judgement) -> str:
+    """Return the narrowest rule that matches a part, though it might be too wide to be remembered."""
     key = key_for(judgement)
     if key:
         return key

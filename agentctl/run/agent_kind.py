@@ -9,8 +9,8 @@ from agentctl.agent.tool_state import StageRules
 from agentctl.blueprint.code import CodeLoader
 from agentctl.blueprint.model import Blueprint, StageTable
 from agentctl.blueprint.tool_rules import tool_names
+from agentctl.blueprint.trust import trust_needed
 from agentctl.errors import ProviderError
-from agentctl.executor.sandbox_policy import SandboxPolicy
 from agentctl.locations import config_dir, data_dir
 from agentctl.policy.ceilings import Ceilings, ceilings_in_effect
 from agentctl.policy.layers import BoundRule, Launch, Layers, bind_rules
@@ -29,6 +29,7 @@ from agentctl.settings.ceilings import ceilings_of
 from agentctl.settings.model_choice import ModelChoice, WrittenModel, choose_model
 from agentctl.settings.rules import remembered_rules, shipped_table
 from agentctl.settings.settings import Settings
+from agentctl.tables.declared import WriteBudgetTable
 from agentctl.tools.built_in import built_in_tools
 from agentctl.tools.definition import Tool
 
@@ -72,10 +73,8 @@ def agent_kind(house: House, blueprint: Blueprint, workdir: Path, launch: Launch
         blueprint=blueprint,
         place=place,
         layers=layers_of(settings, blueprint, place, launch=launch_rules(launch, names)),
-        stages=tuple(
-            _stage_rules(stage, names, sandbox_of(settings, blueprint, stage)) for stage in blueprint.in_order
-        ),
-        ceilings=_ceilings(house, blueprint, names),
+        stages=tuple(_stage_rules(settings, blueprint, stage, names) for stage in blueprint.in_order),
+        ceilings=ceilings_in(settings, blueprint, names),
         remembered=bind_rules(remembered_rules(settings, names.known), place),
         safe_list=safe_list(
             shipped_table("safe_commands.toml"), settings.table.table("safe_commands"), names=names
@@ -103,14 +102,14 @@ def launch_rules(flags: LaunchFlags, names: ToolNames) -> Launch:
     )
 
 
-def choose(house: House, blueprint: Blueprint, stage: StageTable) -> ModelChoice:
+def choose(settings: Settings, blueprint: Blueprint, stage: StageTable) -> ModelChoice:
     """Return the stage's models, how to call them, and who chose them."""
     source = blueprint.source.table
     written = [WrittenModel(table=blueprint.model, source=str(source.position("model")))]
     if stage.model is not None:
         where = str(source.position("stages", stage.name, "model"))
         written.insert(0, WrittenModel(table=stage.model, source=where))
-    return choose_model(house.settings, agent=blueprint.name, written=written)
+    return choose_model(settings, agent=blueprint.name, written=written)
 
 
 def open_model(house: House, blueprint: Blueprint, stage: StageTable) -> StageModel:
@@ -120,7 +119,7 @@ def open_model(house: House, blueprint: Blueprint, stage: StageTable) -> StageMo
         InvalidInput: an unknown provider.
         ProviderError: no key for it.
     """
-    choice = choose(house, blueprint, stage)
+    choice = choose(house.settings, blueprint, stage)
     names, notice = _to_be_had(house, choice)
     models = house.providers.open(names)
     return StageModel(model=models, prices=models, request=request_parameters(choice.table), notice=notice)
@@ -140,14 +139,15 @@ def _to_be_had(house: House, choice: ModelChoice) -> tuple[tuple[str, ...], str]
     return ("scripted:",), f"{first} cannot be had here ({obstacle}): the blueprint's script answers instead."
 
 
-def _stage_rules(stage: StageTable, names: ToolNames, sandbox: SandboxPolicy) -> StageRules:
+def _stage_rules(settings: Settings, blueprint: Blueprint, stage: StageTable, names: ToolNames) -> StageRules:
     return StageRules(
         name=stage.name,
         index=stage.index,
         available=stage.available_tools,
         required=frozenset(stage.required_tools),
         permissions=parse_permissions(stage.tool_permissions, names=names),
-        sandbox=sandbox,
+        sandbox=sandbox_of(settings, blueprint, stage),
+        ceilings=ceilings_in(settings, blueprint, names, stage),
     )
 
 
@@ -157,18 +157,22 @@ def own_places(blueprint: Blueprint) -> tuple[tuple[str, str], ...]:
         (str(config_dir().resolve()), "agentctl's own config is there"),
         (str(data_dir().resolve()), "agentctl's journal and data are there"),
         (str(blueprint.source.path.resolve()), "it is the blueprint that is running"),
+        *((str(file.resolve()), "it is code that was trusted") for file in trust_needed(blueprint).files),
     )
 
 
-def _ceilings(house: House, blueprint: Blueprint, names: ToolNames) -> Ceilings:
-    """The user's ceilings, lowered by the blueprint's."""
-    config, user = house.settings.config, house.settings.table
-    own = blueprint.source.table
+def ceilings_in(
+    settings: Settings, blueprint: Blueprint, names: ToolNames, stage: StageTable | None = None
+) -> Ceilings:
+    """Return what holds: the user's ceilings, lowered by the blueprint's and the stage's."""
+    config, own = settings.config, blueprint.source.table
+    narrower = [ceilings_of(blueprint.limits, blueprint.write_budget, names=names, table=own.table("limits"))]
+    if stage is not None:
+        table = own.table("stages").table(stage.name).table("limits")
+        narrower.append(ceilings_of(stage.limits, WriteBudgetTable(), names=names, table=table))
+    user = settings.table.table("limits")
     return ceilings_in_effect(
-        user=ceilings_of(config.limits, config.write_budget, names=names, table=user.table("limits")),
-        narrower=(
-            ceilings_of(blueprint.limits, blueprint.write_budget, names=names, table=own.table("limits")),
-        ),
+        user=ceilings_of(config.limits, config.write_budget, names=names, table=user), narrower=narrower
     )
 
 

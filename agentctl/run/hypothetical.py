@@ -9,10 +9,11 @@ from agentctl.blueprint.tool_rules import tool_names
 from agentctl.clock import Clock
 from agentctl.errors import ToolError
 from agentctl.executor.api import Executor
+from agentctl.policy.containment import refused_place
 from agentctl.policy.cover import Lifts, cover
 from agentctl.policy.decide import decide, decide_as_a_whole
 from agentctl.policy.grants import GrantBook
-from agentctl.policy.layers import NO_LAUNCH, Launch, Layers
+from agentctl.policy.layers import NO_LAUNCH, Launch, Layers, bind_rules
 from agentctl.policy.paths import Place
 from agentctl.policy.protected import protected_paths
 from agentctl.policy.safe_data import safe_list
@@ -22,7 +23,7 @@ from agentctl.protocol.tool_names import canonical_tool
 from agentctl.protocol.values import JsonObject
 from agentctl.run.agent_kind import granted_read_paths, own_places
 from agentctl.run.policy_layers import in_stage, layers_of
-from agentctl.settings.rules import shipped_table
+from agentctl.settings.rules import remembered_rules, shipped_table
 from agentctl.settings.settings import Settings
 from agentctl.tables.declared import PolicyTestCall
 from agentctl.tools.built_in import built_in_tools
@@ -62,6 +63,11 @@ class Judge:
                 return decide_as_a_whole(tool, layers)
             effects = await self._effects(tool, rest.rpartition(")")[0])
         return cover(tool, decide(tool, effects, layers), self.lifts)
+
+    def refused(self, tool: str, decision: Decision) -> str:
+        """Return why the call is refused whatever the rules say: it would leave the workdir; or empty."""
+        effects = [one.effect for one in decision.judgements if one.effect is not None]
+        return refused_place(tool, effects, (str(self.place.workdir),))
 
     async def _prepared(self, tool: str, arguments: JsonObject) -> tuple[Effect, ...]:
         found = self.tools.get(tool)
@@ -107,7 +113,11 @@ def judge_of(settings: Settings, blueprint: Blueprint, machine: Machine, launch:
     return Judge(
         blueprint=blueprint,
         stages={name: in_stage(layers, blueprint, name, names) for name in blueprint.stages},
-        lifts=Lifts(safe_list=safe, grants=GrantBook(place)),
+        lifts=Lifts(
+            safe_list=safe,
+            grants=GrantBook(place),
+            remembered=bind_rules(remembered_rules(settings, names.known), place),
+        ),
         tools={tool.spec.name: tool for tool in built_in_tools(machine.executor, machine.clock)},
         executor=machine.executor,
         place=ToolPlace(

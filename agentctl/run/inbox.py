@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass
 
-from agentctl.journal.store import Journal
-from agentctl.protocol.messages import UserMessage, user_text
+from agentctl.agent.context import Arrived
+from agentctl.journal.store import InboxMessage, Journal
+from agentctl.protocol.messages import user_text
 from agentctl.protocol.values import JsonValue
 
 
@@ -14,12 +15,17 @@ class JournalInbox:
     journal: Journal
     run_id: str
 
-    async def waiting(self) -> tuple[tuple[str, UserMessage], ...]:
+    async def waiting(self) -> tuple[Arrived, ...]:
         """Return what waits, oldest first, each with the id that the commit must name as received."""
-        waiting = await self.journal.inbox(self.run_id)
-        return tuple(
-            (one.message_id, user_text(_words(one.body), source=_source(one.body))) for one in waiting
-        )
+        return tuple(_arrived(one) for one in await self.journal.inbox(self.run_id))
+
+
+def _arrived(one: InboxMessage) -> Arrived:
+    revoke = one.body.get("revoke") if isinstance(one.body, dict) else None
+    if isinstance(revoke, str) and revoke:
+        return Arrived(message_id=one.message_id, revoke=revoke)
+    words = user_text(_words(one.body), source=_source(one.body))
+    return Arrived(message_id=one.message_id, message=words)
 
 
 def _words(body: JsonValue) -> str:

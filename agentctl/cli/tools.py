@@ -1,0 +1,64 @@
+"""`agentctl tools`: what needs no prompt, and which file says so."""
+
+import json
+import sys
+from typing import Annotated
+
+import typer
+
+from agentctl.policy.safe_data import safe_list
+from agentctl.policy.safe_list import SafeEntry
+from agentctl.policy.written import BUILT_IN_NAMES
+from agentctl.protocol.values import JsonObject
+from agentctl.settings.load import load_settings
+from agentctl.settings.rules import names_for, shipped_table
+
+app = typer.Typer(
+    name="tools",
+    help="What tools may do without a prompt.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+
+@app.callback()
+def _group() -> None:
+    """What tools may do without a prompt."""
+
+
+@app.command("safe")
+def safe(
+    *,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON array on stdout.")] = False,
+) -> None:
+    """Show every command and tool that needs no prompt, and which file put it on the list.
+
+    The file tells under which options a command counts. Your own entries: [safe_commands] in your config.
+
+    Examples: agentctl tools safe · agentctl tools safe --json
+    """
+    settings = load_settings()
+    own = settings.table.table("safe_commands")
+    names = names_for(settings.config.safe_commands.tools, BUILT_IN_NAMES.known)
+    entries = safe_list(shipped_table("safe_commands.toml"), own, names=names).entries
+    if as_json:
+        sys.stdout.write(json.dumps([_record(entry) for entry in entries]) + "\n")
+        return
+    if not entries:
+        sys.stderr.write("nothing: [safe_commands] defaults = false in your config\n")
+        return
+    width = max(len(entry.text) for entry in entries)
+    for entry in entries:
+        sys.stdout.write(f"{entry.text:<{width}}  {entry.by:<7}  {entry.position}\n")
+
+
+def _record(entry: SafeEntry) -> JsonObject:
+    place = entry.position
+    return {
+        "entry": entry.text,
+        "by": entry.by,
+        "file": place.file,
+        "line": place.line,
+        "column": place.column,
+    }
