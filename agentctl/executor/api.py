@@ -32,6 +32,7 @@ from agentctl.executor.process_types import (
     BackgroundStatus,
     CommandRequest,
     CommandResult,
+    Conversation,
     Output,
 )
 from agentctl.executor.sandbox_policy import (
@@ -48,6 +49,7 @@ __all__ = [
     "BackgroundStatus",
     "CommandRequest",
     "CommandResult",
+    "Conversation",
     "Edit",
     "Entry",
     "Executor",
@@ -209,6 +211,14 @@ class Processes(Protocol):
 
     def background(self) -> tuple[BackgroundStatus, ...]:
         """Return every background process, oldest first."""
+
+    async def converse(self, request: CommandRequest) -> Conversation:
+        """Start a program that is talked to until it is closed, or the executor is; `timeout_s` is not used.
+
+        Raises:
+            ToolError: the working directory or the program is not there.
+            SandboxUnavailable: a sandbox is demanded and the machine has none; nothing ran.
+        """
 
     async def sandbox_in_force(self, policy: SandboxPolicy) -> SandboxKind:
         """Return the sandbox that a command under this policy would get here; probes once a process.

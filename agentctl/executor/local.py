@@ -15,6 +15,7 @@ from agentctl.executor.api import (
     BackgroundStatus,
     CommandRequest,
     CommandResult,
+    Conversation,
     Edit,
     GitFacts,
     GlobRequest,
@@ -35,6 +36,7 @@ from agentctl.executor.api import (
 )
 from agentctl.executor.background import Background
 from agentctl.executor.commands import Commands
+from agentctl.executor.conversation import Conversations
 from agentctl.executor.git_facts import git_facts
 from agentctl.executor.machine import Machine
 from agentctl.executor.measure import free_bytes
@@ -74,6 +76,7 @@ class LocalExecutor:
             passed=passed,
         )
         self._background = Background(self._machine, self._commands, self._ledger)
+        self._conversations = Conversations(self._machine, self._commands, self._ledger)
 
     async def resolve(self, text: str, roots: Roots) -> ResolvedPath:
         """Return where a path leads; see `Files.resolve`."""
@@ -158,6 +161,10 @@ class LocalExecutor:
         """Return every background process, oldest first."""
         return self._background.all()
 
+    async def converse(self, request: CommandRequest) -> Conversation:
+        """Start a program that is talked to; see `Processes.converse`."""
+        return await self._conversations.start(request)
+
     async def sandbox_in_force(self, policy: SandboxPolicy) -> SandboxKind:
         """Return the sandbox that a policy gets here; see `Processes.sandbox_in_force`."""
         return await self._machine.sandboxes.kind_for(policy)
@@ -188,6 +195,7 @@ class LocalExecutor:
     async def aclose(self) -> None:
         """End every process, close every descriptor; a machine that was handed in stays open. Idempotent."""
         with anyio.CancelScope(shield=True):
+            await self._conversations.aclose()
             await self._background.aclose()
             self._pins.close()
             if self._owns_machine:

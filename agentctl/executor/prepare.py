@@ -77,6 +77,8 @@ def prepare(request: CommandRequest, pins: RootPins, environment: Mapping[str, s
 
 def _inside(cwd: Path, request: CommandRequest, pins: RootPins) -> Path:
     led = follow(cwd)
+    if request.cwd_anywhere:
+        return led.path
     roots = (pins.resolved(request.roots.workdir), pins.resolved(request.roots.temp))
     if not any(led.path.is_relative_to(root) for root in roots):
         raise ToolError(f"{str(cwd)!r} is outside the working directory; commands start inside it only.")

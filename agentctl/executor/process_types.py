@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 from agentctl.executor.file_types import Roots
 from agentctl.executor.sandbox_policy import SandboxKind, SandboxPolicy
@@ -50,6 +51,8 @@ class CommandRequest:
     roots: Roots
     cwd: Path | None = None
     """Absolute and inside; None means the workdir."""
+    cwd_anywhere: bool = False
+    """`cwd` was written by a person, not chosen by a model: it may be outside."""
     timeout_s: float = 120.0
     """Lowered to the executor's ceiling; must be positive."""
     sandbox: SandboxPolicy = field(default_factory=SandboxPolicy)
@@ -117,3 +120,33 @@ class BackgroundOutput:
     """Where to read on."""
     lost_bytes: int = 0
     """Bytes before `offset` that were asked for and are no longer kept."""
+
+
+class Conversation(Protocol):
+    """A program that is talked to over its standard streams. One task sends, one receives, one listens."""
+
+    async def send(self, data: bytes) -> None:
+        """Write all of `data` to its input; waits while the program does not read. Safe to cancel.
+
+        Raises:
+            ToolError: it takes no more input.
+        """
+
+    async def receive(self) -> bytes:
+        """Return what it wrote next on its output; empty at the end. Safe to cancel."""
+
+    async def listen_to_stderr(self) -> None:
+        """Take in what it writes on standard error, in bounded memory, until it ends. Safe to cancel.
+
+        Somebody must do this while the program runs: one that can't complain stands still.
+        """
+
+    def stderr_tail(self) -> str:
+        """Return the last of what it wrote on standard error."""
+
+    @property
+    def exit_code(self) -> int | None:
+        """How it ended, as a shell says it; None while it runs."""
+
+    async def aclose(self) -> None:
+        """Close its input, wait a moment, then end it and all it started. Idempotent; not cancelled."""

@@ -10,6 +10,7 @@ from agentctl.executor.api import (
     BackgroundStatus,
     CommandRequest,
     CommandResult,
+    Conversation,
     Edit,
     GitFacts,
     GlobRequest,
@@ -178,6 +179,15 @@ class RecordingExecutor:
     def background(self) -> tuple[BackgroundStatus, ...]:
         """Return every background command."""
         return tuple(process.status for process in self._processes.values())
+
+    async def converse(self, request: CommandRequest) -> Conversation:
+        """Note a command and refuse: nothing is started here.
+
+        Raises:
+            ToolError: always.
+        """
+        self.commands.append(request)
+        raise ToolError(f"{request.command!r} is not started: this executor starts nothing.")
 
     async def sandbox_in_force(self, policy: SandboxPolicy) -> SandboxKind:
         """Return the sandbox this was made with."""
