@@ -15,6 +15,7 @@ from agentctl.errors import AgentctlError, ExitCode, InvalidInput
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("agentctl.cli.run", "Run a blueprint."),
+    "batch": ("agentctl.cli.batch", "Run a blueprint over many items in one process."),
     "resume": ("agentctl.cli.resume", "Go on with a run that stands still."),
     "approvals": ("agentctl.cli.approvals", "List and answer what waits for a person."),
     "runs": ("agentctl.cli.runs", "List, show and remove runs."),

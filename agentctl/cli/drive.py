@@ -72,7 +72,7 @@ async def drive(parts: RunParts, terminal: Terminal, hub: Hub, device: Device | 
         if device is not None:
             group.start_soon(serve_prompts, hub, device, terminal)
         group.start_soon(_open_door, parts.recorder.run_id, Door(hub=hub, stopping=stop))
-        await group.start(_watch_signals, stop)
+        await group.start(watch_signals, stop)
         with stop.scope:
             ended.append(await run_or_fail(parts))
         group.cancel_scope.cancel()
@@ -89,7 +89,8 @@ async def _open_door(run_id: str, door: Door) -> None:
         await serve_control(live_dir(), run_id, door)
 
 
-async def _watch_signals(stop: Stop, *, task_status: anyio.abc.TaskStatus[None]) -> None:
+async def watch_signals(stop: Stop, *, task_status: anyio.abc.TaskStatus[None]) -> None:
+    """Stop at the first SIGINT or SIGTERM, leave at the second. Runs until cancelled."""
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         task_status.started()
         async for number in signals:

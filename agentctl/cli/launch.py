@@ -8,6 +8,7 @@ import anyio
 
 from agentctl.blueprint.catalogue import load
 from agentctl.blueprint.model import Blueprint
+from agentctl.cli.launch_many import launch_many
 from agentctl.cli.options import Output
 from agentctl.cli.show import show_run
 from agentctl.cli.wiring import open_house
@@ -57,8 +58,24 @@ def start(options: LaunchOptions) -> int:
     return anyio.run(main)
 
 
-async def _start(house: House, blueprint: Blueprint, options: LaunchOptions) -> int:
-    order = Order(
+def start_many(options: LaunchOptions, count: int) -> int:
+    """Run a blueprint `count` times side by side; as `start`, with one report and one exit code."""
+    blueprint = load(options.blueprint)
+    order = _order(replace(options, workdir=checked_workdir(options.workdir), thread=""))
+    checked_inputs(blueprint, options.inputs)
+    settings = load_settings(overrides(options.flags.limits, options.model))
+    return launch_many(
+        settings,
+        blueprint,
+        [order] * count,
+        max_workers=count,
+        trust=options.trust,
+        output=options.output,
+    )
+
+
+def _order(options: LaunchOptions) -> Order:
+    return Order(
         task=options.task,
         inputs=options.inputs,
         context=options.context,
@@ -66,6 +83,10 @@ async def _start(house: House, blueprint: Blueprint, options: LaunchOptions) -> 
         flags=options.flags,
         thread_id=options.thread,
     )
+
+
+async def _start(house: House, blueprint: Blueprint, options: LaunchOptions) -> int:
+    order = _order(options)
     async with show_run(house, options.output) as view, begun(house, blueprint, order) as parts:
         if options.output:
             _tell_choices(parts)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from agentctl.cli.launch import LaunchOptions, start
+from agentctl.cli.launch import LaunchOptions, start, start_many
 from agentctl.cli.options import (
     Allow,
     Ask,
@@ -52,6 +52,9 @@ def run(  # noqa: PLR0913 - one parameter an option of the command line
     trust: Annotated[
         str, typer.Option("--trust", metavar="HASH", help="Trust the code this blueprint brings.")
     ] = "",
+    count: Annotated[
+        int, typer.Option("--count", min=1, help="Run it so often, side by side, with one report.")
+    ] = 1,
     json: Json = False,
     jsonl: Jsonl = False,
     quiet: Quiet = False,
@@ -72,4 +75,6 @@ def run(  # noqa: PLR0913 - one parameter an option of the command line
         trust=trust,
         output=output_of(json=json, jsonl=jsonl, quiet=quiet),
     )
+    if count > 1:
+        return start_many(options, count)
     return recorded(options.output, lambda: start(options))

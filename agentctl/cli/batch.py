@@ -1,0 +1,140 @@
+"""`agentctl batch`: one blueprint over many items, in one process, with one report and one exit code."""
+
+import json as json_module
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from agentctl.blueprint.catalogue import load
+from agentctl.cli.launch import overrides
+from agentctl.cli.launch_many import launch_many
+from agentctl.cli.options import (
+    Allow,
+    Ask,
+    Deny,
+    Json,
+    Jsonl,
+    Limit,
+    Model,
+    OnAsk,
+    Quiet,
+    Yolo,
+    launch_flags,
+    output_of,
+)
+from agentctl.errors import InvalidInput, Position, Problem, UsageError
+from agentctl.protocol.values import JsonValue
+from agentctl.run.inputs import checked_workdir
+from agentctl.run.start import Order
+from agentctl.settings.load import load_settings
+
+app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
+
+_KEYS = ("task", "inputs", "context", "workdir", "thread")
+
+
+@app.command()
+def batch(  # noqa: PLR0913 - one parameter an option of the command line
+    blueprint: Annotated[str, typer.Argument(help="A blueprint's name, or the path of its TOML file.")],
+    *,
+    inputs: Annotated[
+        str,
+        typer.Option(
+            "--inputs",
+            metavar="FILE",
+            help='Items, one JSON object a line: {"task": …, "inputs": {…}, "workdir": …}; - is stdin.',
+        ),
+    ],
+    max_workers: Annotated[int, typer.Option("--max-workers", min=1, help="Runs at the same time.")] = 8,
+    workdir: Annotated[Path, typer.Option("--workdir", help="The folder of items that name none.")] = Path(),
+    model: Model = "",
+    yolo: Yolo = False,
+    allow: Allow = None,
+    ask: Ask = None,
+    deny: Deny = None,
+    on_ask: OnAsk = "deny",
+    limit: Limit = None,
+    trust: Annotated[
+        str, typer.Option("--trust", metavar="HASH", help="Trust the code this blueprint brings.")
+    ] = "",
+    json: Json = False,
+    jsonl: Jsonl = False,
+    quiet: Quiet = False,
+) -> int:
+    """Run a blueprint once for each line of a file. Exit 0 when all finished.
+
+    Each line's run is a run like any other: `agentctl runs list` has it, `agentctl resume` goes on with it.
+    """
+    flags = launch_flags(yolo=yolo, allow=allow, ask=ask, deny=deny, on_ask=on_ask, limit=limit)
+    common = Order(workdir=checked_workdir(workdir), flags=flags)
+    loaded = load(blueprint)
+    orders = read_orders(inputs, common)
+    settings = load_settings(overrides(flags.limits, model))
+    return launch_many(
+        settings,
+        loaded,
+        orders,
+        max_workers=max_workers,
+        trust=trust,
+        output=output_of(json=json, jsonl=jsonl, quiet=quiet),
+    )
+
+
+def read_orders(source: str, common: Order) -> list[Order]:
+    """Return one order for each line of the file; empty lines are skipped.
+
+    Raises:
+        UsageError: the file cannot be read, or has no item.
+        InvalidInput: a line is not an object with these keys; all of them at once.
+    """
+    try:
+        text = sys.stdin.read() if source == "-" else Path(source).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"--inputs: cannot read {source!r}: {error}") from error
+    orders: list[Order] = []
+    problems: list[Problem] = []
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip():
+            continue
+        order = _order(line, common)
+        if isinstance(order, Order):
+            orders.append(order)
+        else:
+            problems.append(Problem(position=Position(file=source, line=number, column=1), message=order))
+    if problems:
+        raise InvalidInput(tuple(problems), hint='a line is {"task": "…"}; keys: ' + ", ".join(_KEYS))
+    if not orders:
+        raise UsageError(f"--inputs: {source!r} has no items.", hint='one JSON object a line: {"task": "…"}')
+    return orders
+
+
+def _order(line: str, common: Order) -> Order | str:
+    try:
+        item: JsonValue = json_module.loads(line)
+    except ValueError as error:
+        return f"not JSON: {error}"
+    if isinstance(item, str):
+        return replace(common, task=item)
+    if not isinstance(item, dict):
+        return "expected an object or a text"
+    unknown = [key for key in item if key not in _KEYS]
+    if unknown:
+        return f"unknown key {unknown[0]!r}"
+    inputs, context = item.get("inputs", {}), item.get("context", {})
+    if not isinstance(inputs, dict) or not isinstance(context, dict):
+        return "inputs and context are objects"
+    try:
+        workdir = checked_workdir(Path(str(item["workdir"]))) if "workdir" in item else common.workdir
+    except UsageError as error:
+        return error.message
+    return replace(
+        common,
+        task=str(item.get("task", "")),
+        inputs={key: str(value) for key, value in inputs.items()},
+        context={key: str(value) for key, value in context.items()},
+        workdir=workdir,
+        thread_id=str(item.get("thread", "")),
+    )
