@@ -120,6 +120,8 @@ class AgentContext:
     """One agent in one stage. Everything that changes is behind one of these."""
 
     run_id: str
+    root_run: str
+    """The run a person started, whose tree this agent is in; its own where it is that run."""
     agent: str
     plan: StagePlan
     recorder: Recorder

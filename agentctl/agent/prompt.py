@@ -20,6 +20,7 @@ def build_request(context: AgentContext) -> ModelRequest:
     snapshot = context.recorder.snapshot
     return replace(
         context.plan.request,
+        run=context.root_run,
         agent=context.agent,
         stage=context.plan.name,
         system=system_prompt(context),

@@ -77,7 +77,8 @@ async def _launch(
 def _line(result: ManyResult, count: int, total: int) -> str:
     mark = "✓" if result.outcome == "finished" else "✗"
     said = result.answer if result.outcome == "finished" else result.reason
-    return f"{mark} {count}/{total} {result.run_id or '-'} {result.outcome}: {one_line(said, width=_ANSWER_WIDTH)}"
+    words = one_line(said, width=_ANSWER_WIDTH)
+    return f"{mark} {count}/{total} {result.run_id or '-'} {result.outcome}: {words}"
 
 
 def _report(results: tuple[ManyResult, ...], total: int, code: int, output: Output) -> None:

@@ -32,13 +32,12 @@ from agentctl.errors import ExitCode, UsageError
 from agentctl.journal.sqlite import open_journal
 from agentctl.locations import data_dir
 from agentctl.protocol.events import LaunchFlags, RunResumed, RunStarted
-from agentctl.protocol.messages import AssistantMessage
 from agentctl.run.agent_kind import agent_kind
 from agentctl.run.build import RunSeed
 from agentctl.run.family import family_run
 from agentctl.run.house import House
 from agentctl.run.inputs import checked_workdir
-from agentctl.run.resume import read_snapshot
+from agentctl.run.resume import answered_by, read_snapshot
 from agentctl.run.state_parts import open_live_state, open_store
 from agentctl.settings.load import load_settings
 
@@ -104,11 +103,7 @@ async def _resume(
     workdir = checked_workdir(Path(started.workdir))
     kind = agent_kind(house, blueprint, workdir, launch)
     house.catalogue_sha256 = started.catalogue_sha256
-    house.providers.already_answered(
-        message.response_id
-        for message in snapshot.messages[snapshot.run_from :]
-        if isinstance(message, AssistantMessage)
-    )
+    house.providers.already_answered(answered_by(snapshot), run=started.run_id)
     lease = await house.journal.acquire(started.thread_id)
     seed = RunSeed(
         run_id=started.run_id,

@@ -38,6 +38,8 @@ class ModelRequest:
     """Names the thread where a service routes equal prefixes by a key; empty sends none."""
     extra: JsonObject = field(default_factory=dict)
     """Members added to the body as they are, over ours: the blueprint's `[model.extra]`."""
+    run: str = ""
+    """The run a person started, for all agents of its tree. Never sent; each run reads a script by itself."""
     agent: str = ""
     """Whose call it is. Never sent; a script's replies may be meant for one agent."""
     stage: str = ""

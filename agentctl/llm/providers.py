@@ -76,11 +76,11 @@ class Providers:
         found = [one for one in resolved if one is not None and one.origin == "blueprint"]
         return tuple(dict.fromkeys(origin_of(one.endpoint.base_url) for one in found))
 
-    def already_answered(self, response_ids: Iterable[str]) -> None:
+    def already_answered(self, response_ids: Iterable[str], *, run: str = "") -> None:
         """Tell scripted models which replies the journal holds; call before the first step of a resume."""
         known = list(response_ids)
         for model in self._scripts.values():
-            model.already_answered(known)
+            model.already_answered(known, run=run)
 
     def check_all_read(self) -> None:
         """Pass if every reply of every script was asked for; call when a run has finished.

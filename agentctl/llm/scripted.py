@@ -45,13 +45,14 @@ class UnreadReply:
 
 
 class ScriptedModel:
-    """Answers from a script. One object is shared by all agents and stages of a run."""
+    """Answers from a script. All agents of a run share one place in it; another run has its own."""
 
     def __init__(self, script: Script, *, name: str = "", clock: Clock | None = None) -> None:
         self._script = script
         self._name = name or f"scripted:{script.source}"
         self._clock = clock or SystemClock()
-        self._used = [0] * len(script.replies)
+        self._places: dict[str, list[int]] = {}
+        """By run: how often each reply was given."""
 
     @property
     def name(self) -> str:
@@ -71,13 +72,14 @@ class ScriptedModel:
         """
         index = self._next_for(request)
         reply = self._script.replies[index]
-        use = self._used[index]
+        used = self._used_of(request.run)
+        use = used[index]
         newest = _newest(request.messages)
         captured = self._captured(reply, newest)
         problems = differences(reply.expect, request)
         if problems:
             raise self._strict(reply, "the request is not what it expects: " + "; ".join(problems))
-        self._used[index] += 1
+        used[index] += 1
         if reply.pause_s:
             await self._clock.sleep(reply.pause_s)
         if reply.error is not None:
@@ -89,19 +91,20 @@ class ScriptedModel:
     async def aclose(self) -> None:
         """Do nothing: there is no connection."""
 
-    def already_answered(self, response_ids: Iterable[str]) -> None:
+    def already_answered(self, response_ids: Iterable[str], *, run: str = "") -> None:
         """Mark replies as read that an earlier process gave: how a resumed run finds its place.
 
         Error replies for the same agent and stage that stand before an answered one count as read too.
         """
+        used = self._used_of(run)
         for response_id in response_ids:
             place = self._place(response_id)
             if place is None:
                 continue
             index, use = place
-            if self._used[index] > use:
+            if used[index] > use:
                 continue
-            self._used[index] = use + 1
+            used[index] = use + 1
             answered = self._script.replies[index]
             for earlier, other in enumerate(self._script.replies[:index]):
                 same = (other.agent, other.stage, other.when) == (
@@ -110,13 +113,14 @@ class ScriptedModel:
                     answered.when,
                 )
                 if other.error is not None and same:
-                    self._used[earlier] = max(self._used[earlier], other.times)
+                    used[earlier] = max(used[earlier], other.times)
 
     def unread(self) -> tuple[UnreadReply, ...]:
         """Return the replies that were not asked for, in script order."""
         return tuple(
             UnreadReply(source=self._script.source, line=reply.line, left=reply.times - used)
-            for reply, used in zip(self._script.replies, self._used, strict=True)
+            for place in self._places.values() or [[0] * len(self._script.replies)]
+            for reply, used in zip(self._script.replies, place, strict=True)
             if used < reply.times
         )
 
@@ -135,16 +139,20 @@ class ScriptedModel:
                 hint="take the replies out of the script, or see why the agent stopped asking",
             )
 
+    def _used_of(self, run: str) -> list[int]:
+        return self._places.setdefault(run, [0] * len(self._script.replies))
+
     def _place(self, response_id: str) -> tuple[int, int] | None:
         found = re.fullmatch(r"scripted-(\d+)-(\d+)", response_id)
-        if found is None or int(found[1]) >= len(self._used):
+        if found is None or int(found[1]) >= len(self._script.replies):
             return None
         return int(found[1]), int(found[2])
 
     def _next_for(self, request: ModelRequest) -> int:
         task = _text_of(request.messages[:1])
+        used = self._used_of(request.run)
         for index, reply in enumerate(self._script.replies):
-            left = reply.times == 0 or self._used[index] < reply.times
+            left = reply.times == 0 or used[index] < reply.times
             mine = reply.agent in {"", request.agent} and reply.stage in {"", request.stage}
             if left and mine and (not reply.when or reply.when in task):
                 return index

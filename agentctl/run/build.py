@@ -89,6 +89,7 @@ def build_run(house: House, kind: AgentKind, seed: RunSeed, snapshot: RunSnapsho
     budgets.restore(snapshot.spent)
     children = Children(recorder=recorder, budgets=budgets, open_child=seed.open_child, known=seed.agents)
     return RunParts(
+        root_run=parent.root_run if parent else seed.run_id,
         agent=seed.agent or kind.blueprint.name,
         blueprint=kind.blueprint,
         recorder=recorder,

@@ -3,7 +3,7 @@
 from agentctl.agent.snapshot import RunSnapshot
 from agentctl.journal.store import Journal
 from agentctl.protocol.events import MessageAdded
-from agentctl.protocol.messages import Message
+from agentctl.protocol.messages import AssistantMessage, Message
 
 
 async def read_snapshot(journal: Journal, run_id: str, *, until: int | None = None) -> RunSnapshot:
@@ -21,6 +21,15 @@ async def read_snapshot(journal: Journal, run_id: str, *, until: int | None = No
         for event in record.events:
             snapshot.apply(event)
     return snapshot
+
+
+def answered_by(snapshot: RunSnapshot) -> list[str]:
+    """Return the ids of the replies that this run got: where a scripted model goes on from."""
+    return [
+        message.response_id
+        for message in snapshot.messages[snapshot.run_from :]
+        if isinstance(message, AssistantMessage)
+    ]
 
 
 async def thread_messages(journal: Journal, thread_id: str, *, before: str = "") -> list[Message]:

@@ -35,6 +35,8 @@ RunEnd = RunEnded | RunSuspended
 class RunParts:
     """What a run is built from; made by `cli/wiring.py`."""
 
+    root_run: str
+    """The run a person started, whose tree this one is in."""
     agent: str
     """What the agent is: a blueprint's name, or a worker stage's."""
     blueprint: Blueprint
@@ -179,6 +181,7 @@ async def _enter(parts: RunParts, stage: StageTable) -> AgentContext:
     parts.tools.enter_stage(stage.index, {edge.target: edge.hint for edge in plan.edges}, stage.output)
     return AgentContext(
         run_id=recorder.run_id,
+        root_run=parts.root_run,
         agent=parts.agent,
         plan=plan,
         recorder=recorder,

@@ -62,7 +62,7 @@ def event_record(published: Published) -> JsonObject:
         "event": encode(published.event),
     }
     if published.parent_run:
-        record["parent_run"] = published.parent_run
+        record["parent"] = published.parent_run
     if published.sequence:
         record["sequence"] = published.sequence
     if published.at:

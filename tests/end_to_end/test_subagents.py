@@ -1,0 +1,170 @@
+"""Sub-agents through the real command: answers, limits, kills and the tree taken up again."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.end_to_end.command import Bench
+
+FAMILY = """
+[agent]
+name = "family"
+[model]
+use = ["scripted:"]
+[stages.lead]
+prompt = "Lead."
+available_tools = ["spawn_agent", "fan_out", "wait_agent", "check_agent", "kill_agent", "send_agent", "shell"]
+[stages.digger]
+prompt = "Dig."
+description = "digs"
+allow_as_worker = true
+available_tools = ["shell"]
+[script]
+"""
+FOUND = """
+[[script.replies]]
+agent = "digger"
+times = 0
+text = "gold"
+"""
+ALLOW = ("--allow", "spawn_agent", "--allow", "shell")
+
+
+def lead(*calls: str) -> str:
+    replies = "".join(f'[[script.replies]]\nstage = "lead"\ntool_calls = [{call}]\n' for call in calls)
+    return replies + '[[script.replies]]\nstage = "lead"\ntext = "done"\n'
+
+
+def tool_results(out: str) -> list[dict[str, object]]:
+    events = [json.loads(line) for line in out.splitlines()]
+    return [
+        event["event"]["message"]["result"]
+        for event in events
+        if event["type"] == "event"
+        and not event.get("parent")
+        and event["event"].get("message", {}).get("type") == "ToolMessage"
+    ]
+
+
+def test_a_sub_agents_answer_comes_back_to_its_parent(bench: Bench) -> None:
+    spawn = '{ tool = "spawn_agent", arguments = { agent = "digger", task = "dig" } }'
+    path = bench.blueprint(FAMILY + lead(spawn) + FOUND)
+
+    ran = bench.agentctl("run", path, "go", *ALLOW, "--jsonl")
+
+    assert ran.code == 0, ran.err
+    (result,) = tool_results(ran.out)
+    assert "gold" in str(result["text"])
+    assert result["outcome"] == "ok"
+
+
+def test_fan_out_gives_one_report_with_every_worker(bench: Bench) -> None:
+    fan = '{ tool = "fan_out", arguments = { agent = "digger", items = ["a", "b", "c"] } }'
+    path = bench.blueprint(FAMILY + lead(fan) + FOUND)
+
+    ran = bench.agentctl("run", path, "go", *ALLOW, "--jsonl")
+
+    (result,) = tool_results(ran.out)
+    assert str(result["text"]).startswith("3 of 3 finished.")
+    assert str(result["text"]).count("gold") == 3
+
+
+def test_a_child_is_refused_what_its_parents_run_would_be(bench: Bench) -> None:
+    spawn = '{ tool = "spawn_agent", arguments = { agent = "digger", task = "dig" } }'
+    dig = """
+[[script.replies]]
+agent = "digger"
+tool_calls = [{ tool = "shell", arguments = { command = "echo x > out.txt" } }]
+"""
+    path = bench.blueprint(FAMILY + lead(spawn) + dig + FOUND)
+
+    ran = bench.agentctl("run", path, "go", "--allow", "spawn_agent", "--yolo", "--deny", "shell")
+
+    assert ran.code == 0, ran.err
+    assert not (bench.workdir / "out.txt").exists()
+
+
+def test_more_sub_agents_than_allowed_are_refused_with_the_key(bench: Bench) -> None:
+    fan = '{ tool = "fan_out", arguments = { agent = "digger", items = ["a", "b", "c"] } }'
+    path = bench.blueprint(FAMILY + lead(fan))
+
+    ran = bench.agentctl("run", path, "go", *ALLOW, "--limit", "subagents=2", "--jsonl")
+
+    (result,) = tool_results(ran.out)
+    assert "limits.subagents" in str(result["text"])
+
+
+def test_a_child_that_fails_is_never_an_empty_success(bench: Bench) -> None:
+    spawn = '{ tool = "spawn_agent", arguments = { agent = "digger", task = "dig" } }'
+    fails = """
+[[script.replies]]
+agent = "digger"
+refusal = "I will not dig."
+"""
+    path = bench.blueprint(FAMILY + lead(spawn) + fails)
+
+    ran = bench.agentctl("run", path, "go", *ALLOW, "--jsonl")
+
+    (result,) = tool_results(ran.out)
+    assert result["outcome"] == "failed"
+    assert "I will not dig" in str(result["text"])
+
+
+def test_an_agent_that_is_not_there_names_those_that_are(bench: Bench) -> None:
+    spawn = '{ tool = "spawn_agent", arguments = { agent = "diger", task = "dig" } }'
+    path = bench.blueprint(FAMILY + lead(spawn))
+
+    ran = bench.agentctl("run", path, "go", *ALLOW, "--jsonl")
+
+    (result,) = tool_results(ran.out)
+    assert "digger" in str(result["text"])
+
+
+@pytest.mark.parametrize("kill_after", [1, 2, 3])
+def test_a_killed_tree_is_taken_up_again_as_a_whole(bench: Bench, kill_after: int) -> None:
+    fan = '{ tool = "fan_out", arguments = { agent = "digger", items = ["a", "b", "c"], max_workers = 1 } }'
+    dig = """
+[[script.replies]]
+agent = "digger"
+times = 3
+tool_calls = [{ tool = "shell", arguments = { command = "echo dug >> log.txt; sleep 0.2" } }]
+"""
+    found = FOUND.replace("times = 0", "times = 3")
+    path = bench.blueprint(FAMILY + lead(fan) + dig + found)
+    log = bench.workdir / "log.txt"
+
+    with bench.start("run", path, "go", "--yolo") as process:
+        while (log.read_text().count("dug") if log.exists() else 0) < kill_after and process.poll() is None:
+            os.sched_yield()
+        process.kill()
+    resumed = bench.agentctl("resume", "last", "--yolo")
+
+    assert resumed.code in {0, 7}, resumed.err
+    assert resumed.out.strip() == "done"
+    assert log.read_text().count("dug") <= 3
+
+
+def test_workers_are_told_apart_by_name_in_the_events(bench: Bench) -> None:
+    fan = '{ tool = "fan_out", arguments = { agent = "digger", items = ["a", "b"] } }'
+    path = bench.blueprint(FAMILY + lead(fan) + FOUND)
+
+    ran = bench.agentctl("run", path, "go", *ALLOW, "--jsonl")
+
+    events = [json.loads(line) for line in ran.out.splitlines()]
+    agents = {event["agent"] for event in events if event.get("parent")}
+    assert agents == {"digger", "digger-2"}
+
+
+def test_a_stage_that_requires_its_children_waits_for_them(bench: Bench, tmp_path: Path) -> None:
+    del tmp_path
+    spawn = '{ tool = "spawn_agent", arguments = { agent = "digger", task = "dig", wait = false } }'
+    waits = FAMILY.replace('prompt = "Lead."', 'prompt = "Lead."\nrequires_children = true')
+    last = '[[script.replies]]\nstage = "lead"\ntext = "they dug gold"\n'
+    path = bench.blueprint(waits + lead(spawn) + last + FOUND)
+
+    ran = bench.agentctl("run", path, "go", *ALLOW)
+
+    assert ran.code == 0, ran.err
+    assert ran.out == "they dug gold\n"
