@@ -36,6 +36,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "agentctl.cli.policy",
         "Try the policy on lines, show a line's effects, import a peer's rules.",
     ),
+    "state": ("agentctl.cli.state", "List, read, write, verify and migrate the typed state of a run."),
+    "shared": ("agentctl.cli.shared", "List, read, write and search what agents share."),
+    "workspace": ("agentctl.cli.workspace", "Show the state document of a run, now and at any point."),
+    "scratch": ("agentctl.cli.scratch", "Show what the hooks of a run noted."),
     "schema": ("agentctl.cli.schema", "Print the JSON Schema of blueprints or of the user's config."),
     "models": (
         "agentctl.cli.models",

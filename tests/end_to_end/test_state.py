@@ -1,0 +1,223 @@
+"""Every face of state through the command line: keys, effects, views, hooks, machines, shared state."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.end_to_end.command import Bench, Ran
+
+CODE = {
+    "effects.py": """
+def wrote(call):
+    return [{"op": "add", "path": "/workspace/files/-", "value": call.input["path"]}]
+""",
+    "hooks.py": """
+from dataclasses import dataclass
+from agentctl.api import Hook, RewriteResult
+
+@dataclass
+class Count:
+    n: int = 0
+
+def bump(count):
+    count.n += 1
+    return count.n
+
+class Counting(Hook):
+    def on_tool_result(self, context, event):
+        n = context.scratchpad.update(Count, bump)
+        if event.tool == "current_time":
+            return RewriteResult(f"call {n}: noon")
+""",
+    "views.py": """
+from agentctl.api import View
+
+def files(request):
+    return View(base="BASE", changes=f"files now: {request.state['workspace']['files']}")
+""",
+}
+BLUEPRINT = """
+[agent]
+name = "faces"
+workspace = ["/workspace"]
+views = ["views.py:files"]
+[model]
+use = ["scripted:"]
+[workspace]
+owner = ["/workspace"]
+initial = { workspace = { files = [] } }
+[[state_keys]]
+name = "writes"
+merge = "fold"
+fold = "sum"
+default = 10
+[[state_keys]]
+name = "verdict"
+scope = "thread"
+schema = { type = "string", enum = ["good", "bad"] }
+[[state_effects]]
+tool = "write_file"
+mapper = "effects.py:wrote"
+[[hooks]]
+name = "counting"
+use = "hooks.py:Counting"
+[[machines]]
+name = "rbw"
+key = "{path}"
+key_normaliser = "path"
+initial = "unread"
+transitions = [
+  { on = "read_file", from = ["unread", "read", "written"], to = "read" },
+  { on = "edit_file", from = ["read"], to = "written", reason = "Read {path} before editing it." },
+]
+[stages.work]
+prompt = "Work."
+available_tools = ["current_time", "write_file", "read_file", "edit_file", "state_*", "shared_state"]
+state = { read = ["writes"], write = ["verdict", "writes"] }
+[[script.replies]]
+tool_calls = [
+  { tool = "current_time" },
+  { tool = "write_file", arguments = { path = "a.txt", content = "hello" } },
+]
+[[script.replies]]
+tool_calls = [
+  { tool = "state_set", arguments = { key = "writes", value = 2 } },
+  { tool = "state_set", arguments = { key = "writes", value = 3 } },
+  { tool = "state_set", arguments = { key = "verdict", value = "ugly" } },
+  { tool = "edit_file", arguments = { path = "a.txt", old = "hello", new = "bye" } },
+]
+[[script.replies]]
+tool_calls = [
+  { tool = "read_file", arguments = { path = "a.txt" } },
+  { tool = "shared_state", arguments = { action = "set", key = "notes", value = "kept" } },
+]
+[[script.replies]]
+tool_calls = [{ tool = "edit_file", arguments = { path = "./a.txt", old = "hello", new = "bye" } }]
+[[script.replies]]
+text = "done"
+"""
+
+
+@pytest.fixture
+def blueprint(bench: Bench) -> Path:
+    for name, text in CODE.items():
+        (bench.folder / name).write_text(text, encoding="utf-8")
+    return bench.blueprint(BLUEPRINT)
+
+
+WRITES = ("--allow", "write_file")
+
+
+def trusted(bench: Bench, blueprint: Path, *arguments: str) -> Ran:
+    refused = bench.agentctl("run", blueprint, "go")
+    assert refused.code == 3
+    assert "not trusted" in refused.err
+    digest = refused.err.rsplit("--trust ", 1)[1].split()[0]
+    return bench.agentctl("run", blueprint, "go", "--trust", digest, *WRITES, *arguments)
+
+
+def results(ran: Ran) -> dict[str, tuple[str, str]]:
+    """Call id → outcome and text as the model saw it."""
+    found: dict[str, tuple[str, str]] = {}
+    for line in ran.out.splitlines():
+        event = json.loads(line).get("event", {})
+        message = event.get("message", {})
+        if message.get("type") == "ToolMessage":
+            result = message["result"]
+            found[result["call_id"]] = (result["outcome"], result["text"])
+    return found
+
+
+def test_all_faces_of_state_work_in_one_run(bench: Bench, blueprint: Path) -> None:
+    ran = trusted(bench, blueprint, "--jsonl")
+
+    assert ran.code == 0, ran.err
+    seen = results(ran)
+    assert seen["call-0-0-0"] == ("ok", "call 1: noon")
+    assert seen["call-1-0-2"][0] == "failed"
+    assert '"ugly" is not one of' in seen["call-1-0-2"][1]
+    assert seen["call-1-0-3"] == ("denied", "Read a.txt before editing it.")
+    assert seen["call-3-0-0"][0] == "ok"
+    assert (bench.workdir / "a.txt").read_text(encoding="utf-8") == "bye"
+
+
+def test_state_can_be_read_and_written_from_the_command_line(bench: Bench, blueprint: Path) -> None:
+    trusted(bench, blueprint)
+
+    assert bench.agentctl("state", "get", "last", "writes").out == "15\n"
+    assert bench.agentctl("state", "get", "last", "verdict").code == 1
+    assert bench.agentctl("state", "set", "last", "verdict", "good").code == 0
+    assert bench.agentctl("state", "set", "last", "verdict", "ugly").code == 9
+    assert bench.agentctl("state", "get", "last", "verdict").out == '"good"\n'
+    rows = json.loads(bench.agentctl("state", "list", "last", "--json").out)
+    assert {(row["scope"], row["key"], row["writer"]) for row in rows} == {
+        ("run", "writes", "call-1-0-1"),
+        ("thread", "verdict", "person"),
+    }
+    history = json.loads(bench.agentctl("state", "history", "last", "writes", "--json").out)
+    assert [(row["action"], row["value"]) for row in history] == [("sum", 2), ("sum", 3)]
+    assert bench.agentctl("state", "verify", "last").code == 0
+    assert bench.agentctl("state", "rm", "last", "verdict").code == 0
+    assert bench.agentctl("state", "rm", "last", "verdict").code == 1
+
+
+def test_shared_state_workspace_and_scratchpad_can_be_looked_at(bench: Bench, blueprint: Path) -> None:
+    trusted(bench, blueprint)
+
+    assert bench.agentctl("shared", "get", "last", "notes").out == "kept\n"
+    assert bench.agentctl("shared", "get", "last", "nope").code == 1
+    assert bench.agentctl("shared", "set", "last", "researcher/x", "secret").code == 0
+    assert bench.agentctl("shared", "set", "last", "notes", "other", "--if-absent").code == 1
+    assert bench.agentctl("shared", "grep", "last", "sec.*t").out == "researcher/x:1: secret\n"
+    assert bench.agentctl("shared", "list", "last", "--scope", "researcher", "--json").code == 1
+    assert bench.agentctl("shared", "rm", "last", "notes").code == 0
+    assert bench.agentctl("workspace", "show", "last", "/workspace/files", "--json").out == '["a.txt"]\n'
+    assert bench.agentctl("workspace", "show", "last", "/nope").code == 1
+    assert (
+        bench.agentctl("workspace", "at", "last", "/workspace", "--seq", "0", "--json").out
+        == '{"files":[]}\n'
+    )
+    assert bench.agentctl("workspace", "diff", "last", "0", "1").out == '+ /workspace/files/0: "a.txt"\n'
+    log = json.loads(bench.agentctl("workspace", "log", "last", "--json").out)
+    assert [(row["sequence"], row["writer"]) for row in log] == [(0, "workspace.initial"), (1, "call-0-0-1")]
+    notes = json.loads(bench.agentctl("scratch", "last", "Count", "--json").out)
+    assert list(notes.values()) == [{"n": 9}]
+
+
+def test_a_key_that_drifted_is_refused_until_it_is_migrated(bench: Bench, blueprint: Path) -> None:
+    trusted(bench, blueprint)
+    bench.agentctl("state", "set", "last", "verdict", "good")
+    blueprint.write_text(
+        BLUEPRINT.replace(
+            'schema = { type = "string", enum = ["good", "bad"] }',
+            'version = 2\nschema = { type = "object" }\ndefault = {}',
+        ),
+        encoding="utf-8",
+    )
+    (bench.workdir / "lift.py").write_text(
+        "def verdict(value, version):\n    return {'word': value, 'was': version}\n", encoding="utf-8"
+    )
+
+    refused = bench.agentctl("state", "migrate", "last")
+    assert refused.code == 9
+    assert "stored by version 1" in refused.out
+    shown = bench.agentctl("state", "migrate", "last", "verdict", "--with", "lift.py:verdict", "--dry-run")
+    assert '"good" → {"word":"good","was":1}' in shown.out
+    assert bench.agentctl("state", "get", "last", "verdict").out == '"good"\n'
+    assert bench.agentctl("state", "migrate", "last", "--with", "lift.py:verdict").code == 0
+    assert bench.agentctl("state", "get", "last", "verdict").out == '{"word":"good","was":1}\n'
+    assert bench.agentctl("state", "migrate", "last").code == 0
+
+
+def test_the_thread_keeps_its_document_for_the_next_run(bench: Bench, blueprint: Path) -> None:
+    first = trusted(bench, blueprint, "--json")
+    thread = str(first.result["thread"])
+    (bench.workdir / "a.txt").unlink()
+
+    second = bench.agentctl("run", blueprint, "again", "--thread", thread, *WRITES, "--json")
+
+    assert second.code == 0, second.err
+    files = bench.agentctl("workspace", "show", "last", "/workspace/files", "--json").out
+    assert files == '["a.txt","a.txt"]\n'
+    assert bench.agentctl("state", "get", "last", "writes").out == "15\n"
