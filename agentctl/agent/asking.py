@@ -11,6 +11,7 @@ from agentctl.protocol.decisions import Grant, Verdict
 from agentctl.protocol.events import AskRefused, GrantGiven, QuestionAnswered, QuestionAsked
 from agentctl.protocol.messages import ToolResult
 from agentctl.protocol.questions import ApprovalAnswer, ApprovalQuestion
+from agentctl.protocol.values import JsonObject
 
 _NOBODY = frozenset({"deadline", "unattended"})
 """Answers that nobody gave: the deadline passed, or the terminal hung up."""
@@ -49,11 +50,19 @@ async def ask_all(context: AgentContext, asking: list[Asking]) -> list[Judged] |
     return [result for result in results if result is not None]
 
 
-async def _settle_ask(desk: _Desk, ask: Asking) -> Judged | None:
-    """Ask until the call is answered, ready, or the step must stand still (None)."""
+async def _settle_ask(desk: _Desk, ask: Asking, *, came_from: JsonObject | None = None) -> Judged | None:
+    """Ask until the call is answered, ready, or the step must stand still (None).
+
+    `came_from` are the arguments that `ask` was judged from, before hooks, where a person wrote them.
+    """
     context = desk.context
-    saved = context.recorder.snapshot.answers.get(ask.call.call_id)
-    if isinstance(saved, ApprovalAnswer) and saved.choice != "quit":
+    snapshot, call_id = context.recorder.snapshot, ask.call.call_id
+    edited = snapshot.edited.get(call_id)
+    if edited is not None and edited != (came_from or ask.call.arguments):
+        return await _judge_edited(desk, ask, edited)
+    saved = snapshot.answers.get(call_id)
+    # An answer was given for certain arguments; what is judged now may be others.
+    if isinstance(saved, ApprovalAnswer) and snapshot.approved_for.get(call_id) == ask.call.arguments:
         await context.recorder.commit(*_grants(context, ask, saved))
         return await _apply(desk, ask, saved)
     if not context.person.attended():
@@ -82,9 +91,7 @@ async def _apply(desk: _Desk, ask: Asking, answer: ApprovalAnswer) -> Judged | N
             context.tools.release(ask.reservation)
             return _declined(ask, answer)
         case "edit":
-            context.tools.release(ask.reservation)
-            again = await judge(context, replace(ask.call, arguments=answer.arguments))
-            return await _settle_ask(desk, again) if isinstance(again, Asking) else again
+            return await _judge_edited(desk, ask, answer.arguments)
         case "stage" | "run" | "always":
             context.tools.take_grants(tuple(given.grant for given in _grants(context, ask, answer)))
             if answer.choice == "always":
@@ -94,6 +101,13 @@ async def _apply(desk: _Desk, ask: Asking, answer: ApprovalAnswer) -> Judged | N
             pass
     decision = context.tools.approved(ask.call, ask.prepared)
     return Ready(call=ask.call, prepared=ask.prepared, decision=decision, reservation=ask.reservation)
+
+
+async def _judge_edited(desk: _Desk, ask: Asking, arguments: JsonObject) -> Judged | None:
+    """Judge the call again with the arguments that a person wrote; ask again if it still asks."""
+    desk.context.tools.release(ask.reservation)
+    again = await judge(desk.context, replace(ask.call, arguments=arguments))
+    return await _settle_ask(desk, again, came_from=arguments) if isinstance(again, Asking) else again
 
 
 def _cover_others(desk: _Desk) -> None:

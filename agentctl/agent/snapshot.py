@@ -32,7 +32,8 @@ from agentctl.protocol.events import (
     ToolCallDecided,
 )
 from agentctl.protocol.messages import AssistantMessage, Message, ToolCall, ToolMessage, Usage
-from agentctl.protocol.questions import Answer, ApprovalQuestion, Question
+from agentctl.protocol.questions import Answer, ApprovalAnswer, ApprovalQuestion, Question
+from agentctl.protocol.values import JsonObject
 
 
 @dataclass(slots=True)
@@ -68,7 +69,11 @@ class RunSnapshot:
     questions: dict[str, Question] = field(default_factory=dict)
     """Asked and not answered."""
     answers: dict[str, Answer] = field(default_factory=dict)
-    """By call id, or `checkpoint:STAGE/NAME`: answers whose call has not been settled yet."""
+    """By call id, or `STAGE/NAME` of a checkpoint: answers whose call has not been settled yet."""
+    approved_for: dict[str, JsonObject] = field(default_factory=dict)
+    """By call id: the arguments that the answer was given for; it holds for no others."""
+    edited: dict[str, JsonObject] = field(default_factory=dict)
+    """By call id: the arguments that a person wrote in place of the model's."""
     grants: list[Grant] = field(default_factory=list)
     refused_asks: list[AskRefused] = field(default_factory=list)
     usage: Usage = field(default_factory=Usage)
@@ -158,6 +163,8 @@ class RunSnapshot:
             case ToolMessage(result=result):
                 for facts in (self.decided, self.running, self.completed, self.answers):
                     facts.pop(result.call_id, None)
+                self.approved_for.pop(result.call_id, None)
+                self.edited.pop(result.call_id, None)
             case _:
                 self.nudges += message.source == "nudge"
 
@@ -166,8 +173,10 @@ class RunSnapshot:
         match question:
             case None:
                 return
-            case ApprovalQuestion(call_id=call_id):
-                self.answers[call_id] = event.answer
+            case ApprovalQuestion(call_id=call_id, arguments=arguments):
+                self.answers[call_id], self.approved_for[call_id] = event.answer, arguments
+                if isinstance(event.answer, ApprovalAnswer) and event.answer.choice == "edit":
+                    self.edited[call_id] = event.answer.arguments
             case _:
                 self.answers[question.call_id or f"{question.asker.stage}/{question.checkpoint}"] = (
                     event.answer

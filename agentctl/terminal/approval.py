@@ -140,6 +140,7 @@ def _place(question: ApprovalQuestion) -> tuple[str, str]:
 
 def _said(answer: ApprovalAnswer) -> str:
     words = {"once": "yes, once", "stage": "yes, for this stage", "run": "yes, for this run"}
+    words["edit"] = "changed; judged again"
     return words.get(answer.choice, answer.choice)
 
 
