@@ -58,7 +58,7 @@ def absolute_pattern(text: str, place: Place) -> str:
         base, rest = "", text
     else:
         base, rest = place.workdir, text
-    fixed, wild = _before_wildcard(rest)
+    fixed, wild = before_wildcard(rest)
     if ".." in wild.split("/"):
         raise ValueError("`..` after a wildcard has no single meaning; write the folder itself")
     front = normal_path(f"{base}/{fixed}")
@@ -67,8 +67,8 @@ def absolute_pattern(text: str, place: Place) -> str:
     return f"{whole.rstrip('/')}/**" if text.endswith("/") and whole != "/" else whole
 
 
-def _before_wildcard(text: str) -> tuple[str, str]:
-    """Split at the last slash before the first `*`: only what stands before it can be normalised."""
+def before_wildcard(text: str) -> tuple[str, str]:
+    """Split at the last slash before the first `*`; all of it stands in front where there is none."""
     star = text.find("*")
     if star < 0:
         return text, ""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Protocol, TypeAlias
 
-from agentctl.policy.paths import Place, absolute_pattern, normal_path, path_regex
+from agentctl.policy.paths import Place, absolute_pattern, before_wildcard, normal_path, path_regex
 from agentctl.protocol.effects import Effect, ReachHost, ReadPath, RunProgram, SpawnAgent, WritePath
 
 PATTERN_TOOLS = ("shell", "write_file", "read_file", "network", "spawn_agent")
@@ -138,6 +138,8 @@ class PathPattern:
     """The same, and everything under what it matches: a deny on a folder is a deny on its content."""
     text: str
     """The pattern as an absolute path."""
+    inside: str
+    """The folder that everything it matches is in."""
 
     def allows(self, effect: Effect) -> bool:
         """Match a resolved path by component; with wildcards the shell has yet to expand, all they can be."""
@@ -152,9 +154,11 @@ class PathPattern:
     def restricts(self, effect: Effect) -> bool:
         """Match the same and what lies under it; of wildcards anything they can be."""
         match effect:
-            case WritePath(path=path, unresolved=unresolved, glob=glob):
+            case WritePath(path=path, unresolved=unresolved, glob=glob, tree=tree):
                 if unresolved:
                     return False
+                if tree and self.inside.startswith(f"{path.rstrip('/')}/"):
+                    return True
             case ReadPath(path=path, glob=glob):
                 pass
             case _:
@@ -271,6 +275,7 @@ def path_pattern(text: str, place: Place) -> PathPattern:
         regex=re.compile(source, re.DOTALL),
         below=re.compile(f"(?:{source})(?:/.*)?", re.DOTALL),
         text=absolute_pattern(text, place),
+        inside=before_wildcard(absolute_pattern(text, place))[0],
     )
 
 

@@ -47,6 +47,9 @@ class WritePath:
     """The shell would build the name from something not known yet."""
     glob: bool = False
     """`path` holds the shell's wildcards: the files that match when it runs."""
+    tree: bool = False
+    """Everything under it goes with it: removed, moved, or changed as a whole. A deny on a place inside
+    reaches it."""
     protected: str = ""
     """Why the path is protected (`git internals`, `agentctl's own config`), or empty."""
 

@@ -72,7 +72,10 @@ class Locator:
         where = str(path.path / rest) if rest else str(path.path)
         match effect:
             case WritePath():
-                return replace(effect, path=where, glob=bool(rest), protected=self.place.why_protected(where))
+                why = self.place.why_protected(where)
+                if effect.tree and not why and self.place.workdir.is_relative_to(where):
+                    why = "the whole workdir is in it"
+                return replace(effect, path=where, glob=bool(rest), protected=why)
             case ReadPath():
                 return replace(effect, path=where, glob=bool(rest), outside=not path.readable)
 

@@ -125,3 +125,14 @@ def test_protected_places_need_a_word(path: str) -> None:
 )
 def test_look_alikes_are_not_protected(path: str) -> None:
     assert protected_paths(PLACE).why(path) == ""
+
+
+def test_a_deny_inside_reaches_a_folder_that_goes_as_a_whole() -> None:
+    deny = path_pattern("src/secret/**", PLACE)
+
+    assert deny.restricts(WritePath(path="/repo/app/src", tree=True))
+    assert deny.restricts(WritePath(path="/repo/app", tree=True))
+    assert not deny.restricts(WritePath(path="/repo/app/src"))
+    assert not deny.restricts(WritePath(path="/repo/app/sr", tree=True))
+    assert not path_pattern("**/*.lock", PLACE).restricts(WritePath(path="/repo/app/dist", tree=True))
+    assert path_pattern("**/*.lock", PLACE).restricts(WritePath(path="/repo/app", tree=True))

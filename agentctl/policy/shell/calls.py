@@ -118,8 +118,11 @@ class Sink(ABC):
             for path in self.absolute(text):
                 self.effects.append(ReadPath(path=path, glob=glob and _wild(path)))
 
-    def write(self, word: AnyWord) -> None:
-        """Add the write of what `word` names; a name that only the shell will know is flagged."""
+    def write(self, word: AnyWord, *, tree: bool = False) -> None:
+        """Add the write of what `word` names, with `tree` of all under it.
+
+        A name that only the shell will know is flagged.
+        """
         text, glob = word, False
         if not isinstance(text, str):
             text, glob = text.path, True
@@ -130,7 +133,7 @@ class Sink(ABC):
                 self.effects.append(WritePath(path=text_of(word), unresolved=True))
             return
         for path in paths:
-            self.effects.append(WritePath(path=path, glob=glob and _wild(path)))
+            self.effects.append(WritePath(path=path, glob=glob and _wild(path), tree=tree))
 
     def absolute(self, text: str) -> list[str]:
         """Return the absolute paths `text` may stand for; harmless devices and unknown places left out."""
@@ -153,10 +156,10 @@ class Sink(ABC):
         for word in words:
             self.read(word)
 
-    def write_all(self, words: Sequence[AnyWord]) -> None:
+    def write_all(self, words: Sequence[AnyWord], *, tree: bool = False) -> None:
         """Add the writes of all `words`."""
         for word in words:
-            self.write(word)
+            self.write(word, tree=tree)
 
 
 def _directory(word: Word) -> str:

@@ -46,7 +46,7 @@ def _expression(sink: Sink, call: Call, words: list[AnyWord], at: int, starts: l
             sink.run(call.inner(inner, needs_rule=True, last=False))
         return end - at + 1
     if word == "-delete":
-        sink.write_all(starts)
+        sink.write_all(starts, tree=True)
     elif word in _WRITES:
         sink.write(following)
         return 2

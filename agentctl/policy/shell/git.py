@@ -179,9 +179,9 @@ def _changes_tree(sink: Sink, first: str, words: list[AnyWord]) -> None:
     ) and not parsed.has("worktree", "W"):
         return
     if first in {"rm", "mv", "restore"}:
-        sink.write_all(parsed.operands)
+        sink.write_all(parsed.operands, tree=True)
     elif first == "checkout" and "--" in words:
-        sink.write_all(parsed.rest)
+        sink.write_all(parsed.rest, tree=True)
     elif first in {"apply", "am", "clean"}:
         sink.write(".")
 

@@ -63,8 +63,8 @@ class Habits:
                 role = kind[min(at, len(kind) - 1)]
                 if role == "r":
                     sink.read(word)
-                elif role == "w":
-                    sink.write(word)
+                elif role in {"w", "t"}:
+                    sink.write(word, tree=role == "t")
 
 
 def _read_or_reach(sink: Sink, words: list[AnyWord]) -> None:
