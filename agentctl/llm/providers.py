@@ -35,7 +35,7 @@ class Providers:
 
     def __init__(self, config: ProviderConfig) -> None:
         self._config = config
-        self._http = Http()
+        self._http = Http(config.environment)
         self._catalogue: Catalogue | None = None
         self._limits: dict[str, SharedLimits] = {}
         self._scripts: dict[str, ScriptedModel] = {}

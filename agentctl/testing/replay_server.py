@@ -68,6 +68,9 @@ class ReplayServer:
     def __init__(self, answers: Answers, port: int) -> None:
         self.url = f"http://127.0.0.1:{port}"
         self.received: list[Received] = []
+        self.connections = 0
+        """Connections that were made."""
+        self._open: set[SocketStream] = set()
         self.under_way = 0
         """Requests that are being answered now."""
         self.hung_up = 0
@@ -79,8 +82,21 @@ class ReplayServer:
         """Return when a client has closed a connection in the middle of an answer."""
         await self._left.wait()
 
+    async def hang_up(self) -> None:
+        """Close the connections that are open, as a service does that has waited long enough."""
+        for stream in tuple(self._open):
+            await stream.aclose()
+
     async def serve(self, stream: SocketStream) -> None:
         """Answer the requests of one connection."""
+        self.connections += 1
+        self._open.add(stream)
+        try:
+            await self._serve(stream)
+        finally:
+            self._open.discard(stream)
+
+    async def _serve(self, stream: SocketStream) -> None:
         async with stream:
             rest = b""
             while True:

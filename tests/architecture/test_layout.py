@@ -22,6 +22,7 @@ TIERS = {
     "__main__": 8,
 }  # fmt: skip
 ON_DEMAND = {
+    "agentctl.llm.http_connect": "certificate authorities for a Python that comes without any",
     # module → why it may import inside a function (DESIGN §3)
     "agentctl.__main__": "start-up: --version before typer",
     "agentctl.terminal.api": "start-up: rich when it draws, prompts when somebody is asked",

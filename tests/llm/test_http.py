@@ -3,7 +3,7 @@
 import json
 import ssl
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import anyio
@@ -19,8 +19,10 @@ pytestmark = pytest.mark.anyio
 TLS = Path(__file__).resolve().parents[1] / "corpus" / "llm" / "tls"
 
 
-async def fetch(call: HttpCall, options: HttpOptions | None = None) -> tuple[int, bytes]:
-    http = Http()
+async def fetch(
+    call: HttpCall, options: HttpOptions | None = None, environment: dict[str, str] | None = None
+) -> tuple[int, bytes]:
+    http = Http(environment)
     try:
         async with http.send(call, options or HttpOptions()) as response:
             return response.status, await response.read(1_000_000)
@@ -68,9 +70,10 @@ async def test_comments_that_keep_a_stream_alive_count_as_bytes() -> None:
     assert (status, body.count(b"ping")) == (200, 8)
 
 
-async def test_cancelling_a_call_closes_its_connection() -> None:
+@pytest.mark.parametrize("answer", [Answer(pieces=[b"begin"], stall=True), Answer(silent=True)])
+async def test_cancelling_a_call_closes_its_connection(answer: Answer) -> None:
     http = Http()
-    async with replay_server([Answer(pieces=[b"begin"], stall=True)]) as server:
+    async with replay_server([answer]) as server:
         with anyio.move_on_after(0.2):
             async with http.send(HttpCall(url=server.url), HttpOptions()) as response:
                 await response.read(100)
@@ -134,15 +137,15 @@ async def test_a_configured_proxy_is_used_and_told_the_target() -> None:
     assert proxy.received[0].path == "http://api.example.invalid/v1"
 
 
-async def test_the_environments_proxy_is_used_but_never_for_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_environments_proxy_is_used_but_never_for_loopback() -> None:
     async with (
         replay_server([Answer(body=b"from proxy")]) as proxy,
         replay_server([Answer(body=b"direct")]) as local,
     ):
-        monkeypatch.setenv("HTTP_PROXY", proxy.url)
-        monkeypatch.setenv("http_proxy", proxy.url)
-        assert await fetch(HttpCall(url="http://api.example.invalid/v1")) == (200, b"from proxy")
-        assert await fetch(HttpCall(url=local.url)) == (200, b"direct")
+        environment = {"HTTP_PROXY": proxy.url}
+        call = HttpCall(url="http://api.example.invalid/v1")
+        assert await fetch(call, environment=environment) == (200, b"from proxy")
+        assert await fetch(HttpCall(url=local.url), environment=environment) == (200, b"direct")
 
 
 @asynccontextmanager
@@ -193,6 +196,79 @@ async def test_a_thousand_calls_at_a_time_share_the_seam() -> None:
     await http.aclose()
 
     assert sizes == [len(body)] * 1000
+
+
+async def test_a_connection_is_used_again_and_one_that_died_meanwhile_is_replaced() -> None:
+    http, bodies = Http(), []
+    async with replay_server(lambda request: Answer(body=request.body)) as server:
+
+        async def ask(text: bytes) -> None:
+            async with http.send(HttpCall(url=server.url, body=text), HttpOptions()) as response:
+                bodies.append(await response.read(100))
+
+        await ask(b"one")
+        await ask(b"two")
+        assert server.connections == 1
+        await server.hang_up()
+        await ask(b"three")
+        assert server.connections == 2
+    await http.aclose()
+
+    assert bodies == [b"one", b"two", b"three"]
+
+
+async def test_a_secure_service_is_reached_through_a_proxys_tunnel() -> None:
+    async with tls_server() as url, tunnel_proxy() as (proxy, asked):
+        options = HttpOptions(proxy=f"http://me:secret@{proxy}", ca_file=TLS / "ca.pem")
+        # The name is looked up by the proxy alone.
+        port = url.rsplit(":", 1)[1].rstrip("/")
+        assert await fetch(HttpCall(url=f"https://service.example.invalid:{port}/"), options) == (
+            200,
+            b"over TLS",
+        )
+
+    head = asked[0].decode()
+    assert head.startswith(f"CONNECT service.example.invalid:{port} HTTP/1.1\r\n")
+    assert "proxy-authorization: Basic bWU6c2VjcmV0" in head
+
+
+@asynccontextmanager
+async def tunnel_proxy() -> AsyncIterator[tuple[str, list[bytes]]]:
+    """A proxy that leads every tunnel to the same port of this machine."""
+    asked: list[bytes] = []
+    listener = await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=0)
+
+    async def pump(source: SocketStream, target: SocketStream) -> None:
+        with suppress(anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError):
+            while True:
+                await target.send(await source.receive())
+        with suppress(anyio.BrokenResourceError):
+            await target.aclose()
+
+    async def serve(client: SocketStream) -> None:
+        asked.append(await client.receive())
+        port = int(asked[-1].split(b" ")[1].rpartition(b":")[2])
+        async with client, await anyio.connect_tcp("127.0.0.1", port) as service:
+            await client.send(b"HTTP/1.1 200 Connection established\r\n\r\n")
+            async with anyio.create_task_group() as group:
+                group.start_soon(pump, client, service)
+                group.start_soon(pump, service, client)
+
+    async with listener, anyio.create_task_group() as group:
+        group.start_soon(listener.serve, serve)
+        yield f"127.0.0.1:{listener.extra(SocketAttribute.local_port)}", asked  # noqa: S610 - anyio, no query
+        group.cancel_scope.cancel()
+
+
+async def test_a_header_cannot_smuggle_another() -> None:
+    with pytest.raises(ModelCallFailed, match="line end"):
+        await fetch(HttpCall(url="http://127.0.0.1:1/", headers={"x-a": "1\r\nx-b: 2"}))
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio", "trio"])
+async def test_the_seam_works_on_either_event_loop(anyio_backend: str) -> None:
+    async with replay_server([Answer(pieces=[b"on ", anyio_backend.encode()])]) as server:
+        assert await fetch(HttpCall(url=server.url)) == (200, f"on {anyio_backend}".encode())
 
 
 def test_an_origin_is_scheme_host_and_port() -> None:

@@ -1,6 +1,7 @@
 """Opening models by name: keys and origins, retry, fallback, and what all agents of a process share."""
 
 import json
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import anyio
@@ -11,7 +12,7 @@ from agentctl.errors import InvalidInput, ProviderError
 from agentctl.llm.base import ModelCallFailed, ModelRequest
 from agentctl.llm.endpoints import ModelPlace
 from agentctl.llm.provider_config import ProviderConfig, ProviderSettings, RetryPolicy
-from agentctl.llm.providers import Providers, open_models
+from agentctl.llm.providers import ModelList, Providers
 from agentctl.llm.script import parse_script
 from agentctl.protocol.events import LiveEvent, ModelRetried, ModelSwitched
 from agentctl.protocol.messages import user_text
@@ -20,6 +21,25 @@ from agentctl.testing.replay_server import Answer, replay_server
 
 pytestmark = pytest.mark.anyio
 GO = ModelRequest(system="", messages=(user_text("go"),))
+MADE: list[Providers] = []
+
+
+@pytest.fixture(autouse=True)
+async def _all_closed(anyio_backend: str) -> AsyncIterator[None]:
+    yield
+    while MADE:
+        await MADE.pop().aclose()
+
+
+def providers_of(settings: ProviderConfig) -> Providers:
+    MADE.append(Providers(settings))
+    return MADE[-1]
+
+
+def open_models(names: list[str], settings: ProviderConfig) -> ModelList:
+    return providers_of(settings).open(names)
+
+
 OWN = Path(__file__).resolve().parents[1] / "corpus" / "llm"
 KEY = "sk-test-0123456789abcdef"
 
@@ -60,7 +80,7 @@ def test_a_missing_key_is_told_before_anything_is_sent() -> None:
 
 def test_the_variables_name_where_the_service_is_and_its_key() -> None:
     environment = {"OPENAI_BASE_URL": "http://127.0.0.1:1/v1"}
-    model = Providers(config(environment=environment)).open(["openai-chat:qwen"])
+    model = providers_of(config(environment=environment)).open(["openai-chat:qwen"])
     assert model.names == ("openai-chat:qwen",)
 
 
@@ -70,7 +90,6 @@ async def test_the_key_of_the_environment_is_sent_as_the_protocol_wants_it() -> 
             environment = {f"{variable}_API_KEY": KEY, f"{variable}_BASE_URL": server.url}
             model = open_models([f"{provider}:m"], config(environment=environment))
             await model.reply(GO, lambda _: None)
-            await model.aclose()
 
     assert [one.headers["authorization"] for one in server.received] == [f"Bearer {KEY}"] * 3
 
@@ -96,7 +115,7 @@ async def test_an_address_can_stand_in_the_name() -> None:
 
 async def test_an_address_that_a_blueprint_named_gets_no_key_and_no_header_of_the_users() -> None:
     async with replay_server([ok()]) as server:
-        providers = Providers(
+        providers = providers_of(
             config(
                 environment={"OPENAI_API_KEY": KEY, "TENANT": KEY},
                 providers={"openai-chat": ProviderSettings(headers={"x-a": "${TENANT}", "x-b": "plain"})},
@@ -218,7 +237,7 @@ async def test_a_provider_that_keeps_failing_is_left_alone_for_a_while() -> None
     clock = HandClock()
     policy = RetryPolicy(attempts=1, breaker_failures=3, breaker_rest_s=30)
     async with replay_server([error(500)] * 3 + [ok("well again")]) as server:
-        providers = Providers(config(clock=clock, retry=policy, providers={"mine": service(server.url)}))
+        providers = providers_of(config(clock=clock, retry=policy, providers={"mine": service(server.url)}))
         for _ in range(5):
             with pytest.raises(ProviderError):
                 await providers.open(["mine:m"]).reply(GO, lambda _: None)
@@ -234,7 +253,7 @@ async def test_an_open_breaker_sends_the_call_to_the_next_model_at_once() -> Non
         settings = config(
             clock=clock, retry=policy, providers={"bad": service(bad.url), "good": service(good.url)}
         )
-        model = Providers(settings).open(["bad:m", "good:m"])
+        model = providers_of(settings).open(["bad:m", "good:m"])
         for _ in range(2):
             await model.reply(GO, lambda _: None)
 
@@ -245,7 +264,7 @@ async def test_a_wait_that_one_agent_was_told_holds_for_all_of_the_provider() ->
     clock = HandClock()
     async with replay_server([error(429, **{"retry-after": "20"}), ok(), ok()]) as server:
         settings = config(clock=clock, providers={"mine": service(server.url)}, retry=RetryPolicy(attempts=1))
-        providers = Providers(settings)
+        providers = providers_of(settings)
         with pytest.raises(ProviderError):
             await providers.open(["mine:a"]).reply(GO, lambda _: None)
         await providers.open(["mine:b"]).reply(GO, lambda _: None)
@@ -257,7 +276,7 @@ async def test_no_more_calls_run_at_a_time_than_the_provider_allows() -> None:
     most = 0
 
     async with replay_server(lambda _: Answer(body=ok().body, late_s=0.02)) as server:
-        providers = Providers(config(providers={"mine": service(server.url, max_concurrency=2)}))
+        providers = providers_of(config(providers={"mine": service(server.url, max_concurrency=2)}))
 
         async def one(number: int) -> None:
             model = providers.open([f"mine:m{number}"])
@@ -282,7 +301,7 @@ async def test_no_more_calls_run_at_a_time_than_the_provider_allows() -> None:
 async def test_calls_a_minute_are_spread() -> None:
     clock = HandClock()
     async with replay_server([ok()] * 4) as server:
-        providers = Providers(
+        providers = providers_of(
             config(clock=clock, providers={"mine": service(server.url, requests_per_minute=30)})
         )
         for _ in range(4):
@@ -299,7 +318,7 @@ async def test_a_reply_is_priced_by_the_users_entry_and_an_alias_by_its_base() -
         "mine:internal-arn": {"same_as": "mine:base"},
     }
     async with replay_server([ok(usage=usage), ok(usage=usage_with_cache), ok(usage=usage)]) as server:
-        providers = Providers(config(providers={"mine": service(server.url)}, models=models))
+        providers = providers_of(config(providers={"mine": service(server.url)}, models=models))
         costs = [
             (await providers.open([name]).reply(GO, lambda _: None)).usage.cost_usd
             for name in ("mine:base", "mine:internal-arn", "mine:unknown")
@@ -311,7 +330,7 @@ async def test_a_reply_is_priced_by_the_users_entry_and_an_alias_by_its_base() -
 def test_a_list_tells_which_of_its_models_have_no_price() -> None:
     models = {"mine:a": {"price": {"input": 1.0, "output": 2.0}}}
     settings = config(providers={"mine": service("http://127.0.0.1:1")}, models=models)
-    found = Providers(settings).open(["mine:a", "mine:b"])
+    found = providers_of(settings).open(["mine:a", "mine:b"])
 
     assert found.unpriced == ("mine:b",)
     assert found.estimate_usd(1_000_000, 1_000_000) == 3.0
@@ -343,7 +362,7 @@ async def failure_of(exchange: Exchange) -> ModelCallFailed:
     answer = Answer(status=exchange.status, headers=exchange.headers, body=exchange.body)
     async with replay_server([answer]) as server:
         place = ModelPlace(base_url=server.url)
-        model = Providers(config(retry=RetryPolicy(attempts=1))).open([f"{exchange.provider}:m"], place)
+        model = providers_of(config(retry=RetryPolicy(attempts=1))).open([f"{exchange.provider}:m"], place)
         with pytest.raises(ModelCallFailed) as caught:
             await model.models[0].model.reply(GO, lambda _: None)
     return caught.value

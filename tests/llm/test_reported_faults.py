@@ -1,7 +1,7 @@
 """Faults that were reported of other harnesses' adapters, by the ids of ../shared/cases/provider-*.jsonl."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -20,17 +20,27 @@ from agentctl.testing.replay_server import Answer, replay_server
 
 pytestmark = pytest.mark.anyio
 GO = ModelRequest(system="", messages=(user_text("go"),))
+MADE: list[Providers] = []
+
+
+@pytest.fixture(autouse=True)
+async def _all_closed(anyio_backend: str) -> AsyncIterator[None]:
+    yield
+    while MADE:
+        await MADE.pop().aclose()
 
 
 def opened(url: str, clock: HandClock, wire: WireName = "openai-chat", attempts: int = 4) -> ModelList:
-    providers = Providers(
-        ProviderConfig(
-            providers={"svc": ProviderSettings(protocol=wire, base_url=url)},
-            retry=RetryPolicy(attempts=attempts),
-            clock=clock,
+    MADE.append(
+        Providers(
+            ProviderConfig(
+                providers={"svc": ProviderSettings(protocol=wire, base_url=url)},
+                retry=RetryPolicy(attempts=attempts),
+                clock=clock,
+            )
         )
     )
-    return providers.open(["svc:m"])
+    return MADE[-1].open(["svc:m"])
 
 
 def sse(*events: object, done: bool = True) -> Answer:
