@@ -143,7 +143,7 @@ def _stage_rules(settings: Settings, blueprint: Blueprint, stage: StageTable, na
     return StageRules(
         name=stage.name,
         index=stage.index,
-        available=stage.available_tools,
+        available=(*stage.available_tools, "fan_out") if stage.mode == "fan_out" else stage.available_tools,
         required=frozenset(stage.required_tools),
         permissions=parse_permissions(stage.tool_permissions, names=names),
         sandbox=sandbox_of(settings, blueprint, stage),

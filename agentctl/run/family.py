@@ -56,9 +56,9 @@ class OpenedChild:
 def spawns(blueprint: Blueprint) -> bool:
     """Tell whether any stage offers a tool that starts sub-agents."""
     return any(
-        fnmatchcase(tool, pattern)
+        stage.mode == "fan_out" or fnmatchcase(tool, pattern)
         for stage in blueprint.in_order
-        for pattern in stage.available_tools
+        for pattern in (*stage.available_tools, "")
         for tool in SPAWNING
     )
 

@@ -24,6 +24,7 @@ from agentctl.protocol.messages import user_text
 from agentctl.run.active_time import ActiveTime
 from agentctl.run.checkpoints import pass_checkpoints
 from agentctl.run.children import Children
+from agentctl.run.fan_out import run_fan_out
 from agentctl.run.recorder import RunRecorder
 from agentctl.run.stages import StageModel, next_transition, plan_stage
 from agentctl.tools.subagents import told
@@ -116,7 +117,8 @@ async def _stages(parts: RunParts) -> RunEnd:
     stage = parts.blueprint.stages.get(recorder.snapshot.stage) or parts.blueprint.entry
     while True:
         context = await _enter(parts, stage)
-        ended = await run_stage(context)
+        fans_out = stage.mode == "fan_out"
+        ended = await (run_fan_out(context, stage) if fans_out else run_stage(context))
         if isinstance(ended, Suspend):
             return await _suspend(recorder, ended.reason, ExitCode.WAITING)
         if stage.requires_children and await _heard_children(parts):
@@ -178,7 +180,7 @@ async def _enter(parts: RunParts, stage: StageTable) -> AgentContext:
         )
     plan = plan_stage(parts.blueprint, stage, snapshot, model)
     parts.tools.sandboxed = await parts.sandboxed(stage)
-    parts.tools.enter_stage(stage.index, {edge.target: edge.hint for edge in plan.edges}, stage.output)
+    parts.tools.enter_stage(stage.index, {edge.target: edge.hint for edge in plan.edges}, plan.output_schema)
     return AgentContext(
         run_id=recorder.run_id,
         root_run=parts.root_run,

@@ -6,6 +6,7 @@ from agentctl.agent.context import Edge, Prices, StageEnd, StagePlan
 from agentctl.agent.snapshot import RunSnapshot
 from agentctl.blueprint.model import Blueprint, StageTable, TransitionTable
 from agentctl.llm.base import LanguageModel, ModelRequest
+from agentctl.run.fan_out import items_schema
 from agentctl.tables.declared import ModelTable
 
 
@@ -68,7 +69,7 @@ def plan_stage(
         edges=open_edges(blueprint, stage, snapshot),
         max_steps=stage.max_steps,
         tool_concurrency=stage.tool_concurrency or blueprint.agent.tool_concurrency,
-        output_schema=stage.output,
+        output_schema=items_schema(stage.fan_out) if stage.fan_out is not None else stage.output,
         request=model.request,
         accepts_messages=stage.accepts_messages,
         compact_at=blueprint.context.compact_at,

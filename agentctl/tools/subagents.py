@@ -128,6 +128,7 @@ class FanOutArguments:
     on_failure: Annotated[
         Literal["continue", "fail_all"], Says("fail_all ends the others when one fails.")
     ] = "continue"
+    scope: Annotated[str, Says("Each one's scope of shared state; `{worker}` is its number.")] = ""
 
 
 def subagent_tools(spawner: Spawner, *, share_bytes: int) -> tuple[Tool, ...]:
@@ -218,6 +219,7 @@ def _fan_out(spawner: Spawner, arguments: FanOutArguments, share_bytes: int) -> 
                 task=arguments.task.replace("{item}", item),
                 call_id=context.call_id,
                 item=index,
+                scope=arguments.scope.replace("{worker}", str(index + 1)),
             )
             for index, item in enumerate(arguments.items)
         )

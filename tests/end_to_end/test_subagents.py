@@ -168,3 +168,46 @@ def test_a_stage_that_requires_its_children_waits_for_them(bench: Bench, tmp_pat
 
     assert ran.code == 0, ran.err
     assert ran.out == "they dug gold\n"
+
+
+FAN_STAGE = """
+[agent]
+name = "fanner"
+[model]
+use = ["scripted:"]
+[stages.split]
+prompt = "Name the items."
+mode = "fan_out"
+[stages.split.fan_out]
+worker = "digger"
+max_workers = 2
+[stages.split.transitions.report]
+hint = "all are done"
+[stages.digger]
+prompt = "Dig."
+allow_as_worker = true
+available_tools = ["shell"]
+[stages.report]
+prompt = "Report."
+[script]
+[[script.replies]]
+stage = "split"
+tool_calls = [{ tool = "submit_output", arguments = { items = ["north", "south", "west"] } }]
+[[script.replies]]
+agent = "digger"
+times = 3
+text = "gold"
+[[script.replies]]
+stage = "report"
+expect = { anywhere = ["3 of 3 finished."] }
+text = "reported"
+"""
+
+
+def test_a_fan_out_stage_splits_its_job_and_hands_the_report_on(bench: Bench) -> None:
+    path = bench.blueprint(FAN_STAGE)
+
+    ran = bench.agentctl("run", path, "go", "--allow", "spawn_agent", "--allow", "fan_out")
+
+    assert ran.code == 0, ran.err
+    assert ran.out == "reported\n"
