@@ -8,9 +8,10 @@ from agentctl.interaction.unattended import Suspend as StandStill
 from agentctl.interaction.unattended import without_person
 from agentctl.protocol.events import QuestionAnswered, QuestionAsked
 from agentctl.protocol.questions import Answer, PersonAnswer, PersonQuestion
+from agentctl.tools.definition import CallStandsStill
 
 
-class PersonAbsent(Exception):
+class PersonAbsent(CallStandsStill):
     """A call waits for a person who is not there, and the run must stand still for it."""
 
     def __init__(self, suspend: Suspend) -> None:

@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from agentctl.agent.asking_tool import PersonAbsent, person_asker
 from agentctl.agent.context import AgentContext, Suspend
+from agentctl.agent.sampling import sampler
 from agentctl.errors import LimitReached, ToolError
 from agentctl.policy.budgets import Reservation
 from agentctl.protocol.decisions import Decision, Verdict
@@ -146,11 +147,13 @@ def completion(done: Answered) -> CallCompleted:
 
 async def _act(context: AgentContext, ready: Ready) -> ToolOutput:
     call_id = ready.call.call_id
+    ask = person_asker(context, ready.call.tool)
     act = ActContext(
         call_id=call_id,
         emit_output=lambda text: context.recorder.show(OutputStreamed(call_id=call_id, text=text)),
-        ask_person=person_asker(context, ready.call.tool),
+        ask_person=ask,
         workdir_read_only=context.tools.workdir_read_only(ready.decision),
+        sample=sampler(context, call_id, ask),
     )
     try:
         return await ready.prepared.act(act)

@@ -6,7 +6,7 @@ from agentctl.agent.context import AgentContext, Arrived, LoopEnd, StageEnd
 from agentctl.agent.model_call import call_model
 from agentctl.agent.step import take_step
 from agentctl.agent.stuck import is_stuck
-from agentctl.protocol.events import GrantRevoked, MessageAdded
+from agentctl.protocol.events import GrantRevoked, MessageAdded, Noted
 from agentctl.protocol.messages import AssistantMessage, user_text
 
 _STEER = (
@@ -27,6 +27,7 @@ async def run_stage(context: AgentContext) -> LoopEnd:
     """
     steered = False
     while True:
+        await _renew_tools(context)
         arrived = await context.inbox.waiting()
         await _take_back_grants(context, arrived)
         reply = _unfinished(context)
@@ -46,6 +47,13 @@ async def run_stage(context: AgentContext) -> LoopEnd:
                 return StageEnd(reason="stuck", note="the same calls gave the same results again and again")
             steered = True
             await context.recorder.commit(MessageAdded(message=user_text(_STEER, source="harness")))
+
+
+async def _renew_tools(context: AgentContext) -> None:
+    """Take in tools from outside that came or went, and note what a person should know of it."""
+    notes = await context.tools.renew()
+    if notes:
+        await context.recorder.commit(*(Noted(level=note.level, text=note.text) for note in notes))
 
 
 def _unfinished(context: AgentContext) -> AssistantMessage | None:

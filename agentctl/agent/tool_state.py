@@ -16,7 +16,7 @@ from agentctl.policy.budgets import Budgets, CallCost, Reservation, StepCost, ma
 from agentctl.policy.ceilings import Ceilings
 from agentctl.policy.containment import refused_place
 from agentctl.policy.cover import Lifts, after_answer, cover, used_grants
-from agentctl.policy.decide import decide
+from agentctl.policy.decide import decide, decide_as_a_whole
 from agentctl.policy.grants import GrantBook, key_rule, propose
 from agentctl.policy.layers import BoundRule, Layers, bind_rules
 from agentctl.policy.narrow import narrowed
@@ -30,6 +30,7 @@ from agentctl.protocol.messages import ToolCall, ToolSpec, Usage
 from agentctl.protocol.questions import Asker
 from agentctl.protocol.values import JsonObject
 from agentctl.tools.definition import Prepared, Tool, ToolOutput, ToolPlace
+from agentctl.tools.outside import NOTHING_FROM_OUTSIDE, Note, OutsideTool, Sources, Wanted
 from agentctl.tools.registry import CheckedArguments, InvalidArguments, ToolRegistry, refusal_of_unknown
 from agentctl.tools.stage import submit_output_tool, transition_tool
 
@@ -42,6 +43,8 @@ class StageRules:
     index: int
     available: tuple[str, ...]
     """Names or globs, as the blueprint lists them."""
+    connectors: tuple[str, ...] = ()
+    """Servers whose tools are offered as well."""
     required: frozenset[str]
     """Tools that wait for a person and stay offered when nobody is there."""
     permissions: RuleSet
@@ -59,6 +62,8 @@ class ToolStateParts:
     run_id: str
     parent_run: str
     tools: tuple[Tool, ...]
+    outside: Sources = NOTHING_FROM_OUTSIDE
+    """Where further tools come from while the run lasts."""
     stages: tuple[StageRules, ...]
     """In file order: a stage's index is its place here."""
     layers: Layers
@@ -99,6 +104,9 @@ class ToolState:
     remembered: tuple[BoundRule, ...] = field(default=())
     sandboxed: bool = False
     """A sandbox is in force for this stage's processes; only then can it lift an ask."""
+    _own: tuple[Tool, ...] = ()
+    """The stage's own: `transition`, `submit_output`."""
+    _outside: tuple[OutsideTool, ...] = ()
 
     def __post_init__(self) -> None:
         self.remembered = self.parts.remembered
@@ -152,21 +160,51 @@ class ToolState:
             own.append(transition_tool(edges))
         if output is not None:
             own.append(submit_output_tool(output))
-        self.stage = stage
-        self.registry = ToolRegistry((*self.parts.tools, *own))
+        self.stage, self._own = stage, tuple(own)
         self.layers = self.parts.layers.in_stage(stage.permissions)
         self.parts.grants.enter_stage(index)
         if stage.ceilings is not None:
             self.parts.budgets.set_ceilings(stage.ceilings)
-        self.offered = (*self._available(stage), *(tool.spec.name for tool in own))
+        self._outside = self.parts.outside.tools()
+        self._offer(stage)
+
+    async def renew(self) -> tuple[Note, ...]:
+        """Wait for the outside tools this stage wants, take in which there are now; return what happened.
+
+        Called before each step. What is offered changes only here and with the stage.
+        """
+        if self.stage is None or not self.parts.outside.each:
+            return ()
+        wanted = Wanted(tools=self.stage.available, connectors=self.stage.connectors)
+        await self.parts.outside.ready(wanted)
+        found = self.parts.outside.tools()
+        if found != self._outside:
+            self._outside = found
+            self._offer(self.stage)
+        return self.parts.outside.take_notes()
+
+    def _offer(self, stage: StageRules) -> None:
+        """A tool from outside never stands for one of our own, under its name or an alias of it."""
+        inside = (*self.parts.tools, *self._own)
+        taken = {name for tool in inside for name in (tool.spec.name, *tool.aliases)}
+        others = [one.tool for one in self._outside if one.tool.spec.name not in taken]
+        self.registry = ToolRegistry((*self.parts.tools, *others, *self._own))
+        self.offered = (*self._available(stage), *(tool.spec.name for tool in self._own))
 
     def _available(self, stage: StageRules) -> Iterable[str]:
+        connectors = {one.tool.spec.name: one.connector for one in self._outside}
+        own = {tool.spec.name for tool in self._own}
         for name in self.registry.names:
             tool = self.registry.find(name)
-            if tool is None or not any(_names(pattern, tool) for pattern in stage.available):
+            if tool is None or name in own:
+                continue
+            connected = name in connectors and connectors[name] in stage.connectors
+            if not connected and not any(_names(pattern, tool) for pattern in stage.available):
                 continue
             if self.parts.unattended and tool.waits_for_person and name not in stage.required:
                 continue
+            if name in connectors and self.decide_as_a_whole(name).verdict is Verdict.DENY:
+                continue  # a server may have a hundred tools: those that a rule forbids cost no prompt
             yield name
 
     def offered_specs(self) -> tuple[ToolSpec, ...]:
@@ -193,7 +231,9 @@ class ToolState:
         name = self.registry.canonical(call.tool)
         tool = self.registry.find(name)
         if tool is None or name not in self.offered:
-            return InvalidArguments(text=refusal_of_unknown(call.tool, self.offered))
+            unknown = refusal_of_unknown(call.tool, self.offered)
+            why = self.parts.outside.why_missing(name) if tool is None else ""
+            return InvalidArguments(text=f"{why} {unknown}".strip())
         return self.registry.check(tool, call)
 
     async def prepare(self, call: ToolCall) -> Prepared:
@@ -221,6 +261,13 @@ class ToolState:
         if said.verdict == "allow":
             return decision
         return narrowed(call.tool, decision, said.verdict, machine=said.machine, reason=said.reason)
+
+    def decide_as_a_whole(self, tool: str) -> Decision:
+        """Return what holds for a tool before anything is known of a call, grants included."""
+        nothing_seen = Lifts(
+            safe_list=self.parts.safe_list, grants=self.parts.grants, remembered=self.remembered
+        )
+        return cover(tool, decide_as_a_whole(tool, self.layers), nothing_seen)
 
     def approved(self, call: ToolCall, prepared: Prepared) -> Decision:
         """Return the decision after a person approved this very call."""
@@ -301,7 +348,8 @@ class ToolState:
         """
         paths = [effect.path for effect in prepared.effects if isinstance(effect, WritePath)]
         where = Path(paths[0]) if paths else self.place.workdir
-        writes = may_write(decision) and (bool(paths) or prepared.measures_workdir)
+        unseen = prepared.measures_workdir and not prepared.effects
+        writes = unseen or (may_write(decision) and (bool(paths) or prepared.measures_workdir))
         cost = CallCost(
             tool=call.tool,
             effects=prepared.effects,

@@ -10,7 +10,7 @@ from agentctl.agent.showing import Showing
 from agentctl.agent.tool_state import ToolState
 from agentctl.blueprint.model import Blueprint, StageTable
 from agentctl.clock import Clock
-from agentctl.errors import AgentctlError, ExitCode, LimitReached, ProviderError
+from agentctl.errors import AgentctlError, ExitCode, LimitReached, ProviderError, ToolServerMissing
 from agentctl.llm.base import LanguageModel
 from agentctl.protocol.events import (
     MessageAdded,
@@ -100,10 +100,13 @@ def _first(group: BaseExceptionGroup[AgentctlError]) -> AgentctlError:
 
 
 async def _guarded(parts: RunParts) -> RunEnd:
-    """The stages; a limit or a model service that stops them is an end from which a resume goes on."""
+    """The stages; a limit, model service or tool server that stops them leaves an end to resume from."""
     recorder = parts.recorder
     try:
-        return await _stages(parts)
+        async with parts.tools.parts.outside.living():
+            return await _stages(parts)
+    except ToolServerMissing as error:
+        return await _suspend(recorder, f"{error.message} {error.hint}".strip(), ExitCode.TOOL_SERVER)
     except LimitReached as limit:
         reason = f"{limit.message} {limit.hint}".strip()
         return await _suspend(recorder, reason, ExitCode.LIMIT, limit=limit.key)

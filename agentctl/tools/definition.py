@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from agentctl.errors import ToolError
 from agentctl.executor.sandbox_policy import SandboxPolicy
 from agentctl.protocol.effects import Effect
-from agentctl.protocol.messages import ImagePart, ToolSpec
+from agentctl.protocol.messages import AssistantMessage, ImagePart, Message, ToolSpec
 from agentctl.protocol.questions import PersonAnswer, PersonQuestion
 from agentctl.protocol.values import JsonObject, JsonValue
 
@@ -30,6 +31,26 @@ class ToolOutput:
     """Path of the file that holds the whole output when `text` is a cut of it."""
 
 
+class CallStandsStill(Exception):
+    """A running call waits for a person who is not there. Its tool ends what it does and lets this pass."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampleRequest:
+    """A model call that a tool server asks for."""
+
+    server: str
+    system: str
+    messages: tuple[Message, ...]
+    max_output_tokens: int | None = None
+    temperature: float | None = None
+    stop: tuple[str, ...] = ()
+
+
+async def _no_model(request: SampleRequest) -> AssistantMessage:
+    raise ToolError(f"{request.server} may not ask for model calls here.")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActContext:
     """What a running call may use of the run."""
@@ -41,6 +62,11 @@ class ActContext:
     """Puts a question to a person and waits; journaled. What comes back says when nobody answered."""
     workdir_read_only: bool = False
     """The sandbox lifted the ask on condition that the command finds the workdir read-only."""
+    sample: Callable[[SampleRequest], Awaitable[AssistantMessage]] = _no_model
+    """Has the stage's model answer for a tool server, if policy and budgets allow it.
+
+    Raises ToolError when they don't, or the model fails.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
