@@ -2,9 +2,11 @@
 
 import os
 import signal
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Literal
 
 import anyio
@@ -20,6 +22,8 @@ from agentctl.run.recorder import RunRecorder
 from agentctl.run.runner import RunEnd, RunParts, run_or_fail
 from agentctl.terminal.api import Device, Ending, Terminal, serve_prompts
 
+_LAST_WORDS_S = 0.5
+
 
 @dataclass(slots=True)
 class Stop:
@@ -31,7 +35,7 @@ class Stop:
     over: bool = False
     """The run ends and is not kept for `resume`."""
     leave: Callable[[], None] = field(default=lambda: None)
-    """Gives the terminal back as it was found."""
+    """What to do before the process ends at once."""
 
     def now(self, *, exit_code: int, reason: str, over: bool = False) -> None:
         """Stop the whole tree of agents. Idempotent."""
@@ -66,7 +70,8 @@ async def drive(parts: RunParts, terminal: Terminal, hub: Hub, device: Device | 
     The prompts on `device` and the door for other terminals are there beside it and end with it. Ctrl-C once
     stops the step and keeps the run; twice leaves at once. SIGTERM stops without another act.
     """
-    stop = Stop(leave=device.leave if device is not None else lambda: None)
+    stop = Stop()
+    stop.leave = partial(_leave, terminal, device, stop)
     ended: list[RunEnd] = []
     async with anyio.create_task_group() as group:
         if device is not None:
@@ -82,6 +87,16 @@ async def drive(parts: RunParts, terminal: Terminal, hub: Hub, device: Device | 
     end = ended[0]
     terminal.finish(_ending(parts.recorder, end))
     return end.exit_code
+
+
+def _leave(terminal: Terminal, device: Device | None, stop: Stop) -> None:
+    """Give the terminal back and write the last record, without waiting long for a reader that is stuck."""
+    if device is not None:
+        device.leave()
+    ending = Ending(exit_code=stop.exit_code, reason=stop.reason)
+    last_words = threading.Thread(target=terminal.finish, args=(ending,), daemon=True)
+    last_words.start()
+    last_words.join(_LAST_WORDS_S)
 
 
 async def _open_door(run_id: str, door: Door) -> None:
@@ -129,7 +144,7 @@ def resume_hint(recorder: RunRecorder, end: RunEnd) -> str:
         case RunSuspended(limit=limit) if limit:
             key = limit.removeprefix("limits.")
             return f"agentctl resume {recorder.run_id} --limit {key}=N"
-        case RunSuspended(exit_code=ExitCode.WAITING):
+        case RunSuspended(exit_code=ExitCode.WAITING) if recorder.snapshot.questions:
             return f"agentctl approvals list {recorder.run_id}; agentctl resume {recorder.run_id}"
         case RunSuspended():
             return f"agentctl resume {recorder.run_id}"

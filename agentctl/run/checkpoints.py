@@ -6,7 +6,7 @@ from agentctl.agent.context import AgentContext, StageEnd, Suspend
 from agentctl.blueprint.model import Blueprint, InteractionPointTable, StageTable
 from agentctl.ids import new_question_id
 from agentctl.interaction.unattended import Suspend as StandStill
-from agentctl.interaction.unattended import without_person
+from agentctl.interaction.unattended import suspends, without_person
 from agentctl.protocol.events import MessageAdded, QuestionAnswered, QuestionAsked
 from agentctl.protocol.messages import UserMessage, user_text
 from agentctl.protocol.questions import PersonAnswer, PersonQuestion
@@ -91,7 +91,7 @@ async def _answer(
             return Suspend(question_id=question.question_id, reason=standing.reason)
     await context.recorder.commit(QuestionAsked(question=question))
     answer = await context.person.ask(question)
-    if not isinstance(answer, PersonAnswer) or (answer.no_answer and question.insists):
+    if not isinstance(answer, PersonAnswer) or suspends(question, answer):
         return Suspend(
             question_id=question.question_id, reason=f"checkpoint {point.name!r} waits for a person"
         )

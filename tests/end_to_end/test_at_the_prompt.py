@@ -2,7 +2,9 @@
 
 import os
 import signal
+import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -182,3 +184,28 @@ def test_an_answer_given_to_edited_arguments_holds_for_those_after_a_crash(bench
     assert again.wait_end() == 0
     assert (bench.workdir / "other.txt").exists()
     assert not (bench.workdir / "made.txt").exists()
+
+
+def test_two_interrupts_leave_at_once_with_the_last_record(bench: Bench) -> None:
+    stubborn = "trap : INT TERM; sleep 60; sleep 60"
+    call = (
+        f"[[script.replies]]\ntool_calls = [{{ tool = 'shell', arguments = {{ command = '{stubborn}' }} }}]\n"
+    )
+    blueprint = bench.blueprint(MAKING + call + DONE)
+    out = bench.folder / "out.jsonl"
+    with out.open("wb") as stdout:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "agentctl", "run", blueprint, "--yolo", "--jsonl"],
+            stdout=stdout, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL, env=bench.environ(),
+            cwd=bench.workdir, start_new_session=True,
+        )  # fmt: skip
+        deadline = time.monotonic() + 30
+        while b"CallStarted" not in out.read_bytes():
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(10) == 130
+
+    assert '"type":"result"' in out.read_text("utf-8").splitlines()[-1]
+    assert bench.agentctl("runs", "list").code == 0

@@ -60,6 +60,18 @@ def test_each_refusal_is_listed_once_with_quoted_rules() -> None:
     )
 
 
+def test_a_refusal_that_no_flag_lifts_says_what_to_do() -> None:
+    held = RefusedAsk(tool="write_file", shown=".git/config", instead="make this change yourself")
+    bare = RefusedAsk(tool="submit", shown="")
+
+    assert refusal_lines((held, bare)) == (
+        "refused, nobody to ask: write_file: .git/config",
+        "  no flag lets it through; make this change yourself",
+        "refused, nobody to ask: submit: submit",
+        "  no flag lets it through; answer it on a terminal",
+    )
+
+
 def test_a_rule_is_always_one_quoted_word() -> None:
     assert quoted("read_file") == "'read_file'"
     assert quoted("shell(echo 'x')") == "'shell(echo '\"'\"'x'\"'\"')'"
