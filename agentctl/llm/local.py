@@ -1,13 +1,13 @@
 """`local:NAME` and `local:PATH.gguf`: a model in a process of its own, over our own OpenAI-chat adapter."""
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from agentctl.llm.base import Emit, LanguageModel, ModelRequest
 from agentctl.llm.catalogue import ModelFacts, Price
 from agentctl.llm.http import Http, HttpOptions
-from agentctl.llm.local_actions import FINAL_ANSWER, action_request, allowed_actions, as_reply
+from agentctl.llm.local_actions import FINAL_ANSWER, action_request, allowed_actions, as_reply, is_acting
 from agentctl.llm.local_catalogue import known_models, obstacle_to
 from agentctl.llm.local_server import LocalServer, ServerAddress, cannot_run
 from agentctl.llm.openai_chat import OpenAiChat
@@ -69,13 +69,13 @@ class LocalModel:
             raise cannot_run(self.label, obstacle)
         self._tell_what_is_left_out(request, emit)
         if not self.server.running:
-            emit(Progressed(text=f"loading {self.name}"))
+            emit(Progressed(text=f"loading {self.name}; it reads and writes at the speed of this machine"))
         address = await self.server.address()
-        emit(Progressed(text=f"{self.name} reads and thinks; on this machine that takes a while"))
         actions = allowed_actions(request, guided=self.guided)
-        heard: Emit = AnswerStream(emit) if actions.shown else emit
+        acting = is_acting(request, actions)
+        heard: Emit = AnswerStream(emit) if acting else emit
         raw = await self._wire(address).reply(action_request(request, actions, guided=self.guided), heard)
-        return as_reply(raw, model=self.name)
+        return as_reply(raw, model=self.name) if acting else replace(raw, model=self.name)
 
     async def aclose(self) -> None:
         """End the process and let go of connections. Idempotent."""

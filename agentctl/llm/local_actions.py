@@ -30,8 +30,8 @@ _SUBMIT = "submit_output"
 _TRANSITION = "transition"
 _ANSWER_CHARS = 1500
 _STRING_CHARS = 400
-_RESULT_CHARS = 2600
-_OLD_RESULT_CHARS = 600
+_RESULT_CHARS = 1500
+_OLD_RESULT_CHARS = 500
 _RECENT_RESULTS = 2
 _MOST_CALLS = 8
 """Calls a task may take before only the answer is left."""
@@ -43,6 +43,8 @@ To use a tool: {"tool": "<name>", "arguments": {...}}
 When you know the answer: {"final_answer": "<answer>"}
 Look things up with the tools; do not guess. Use the exact values that the tools returned.
 """
+_REMINDER = "If the results answer it, give the final_answer with the exact values. If not, use another tool."
+_ANSWER_FORM = 'Reply with one JSON object: {"final_answer": "<answer>"}'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,12 +107,15 @@ def allowed_actions(request: ModelRequest, *, guided: bool) -> Actions:
 
 def action_request(request: ModelRequest, actions: Actions, *, guided: bool) -> ModelRequest:
     """Return the request that makes the server write one of `actions`. Pure."""
-    acting = bool(actions.shown)
-    listed = "\n".join(_listed(tool) for tool in actions.shown)
-    rules = f"{_FORM}{RULES if guided else ''}\nTools:\n{listed}"
+    acting = is_acting(request, actions)
+    rules = _ANSWER_FORM
+    if actions.shown:
+        listed = "\n".join(_listed(tool) for tool in actions.shown)
+        rules = f"{_FORM}{RULES if guided else ''}\nTools:\n{listed}"
+    reminder = _REMINDER if actions.answer and actions.tools else _order(request.system)
     return ModelRequest(
         system=f"{request.system}\n\n{rules}".lstrip() if acting else request.system,
-        messages=_as_actions(request.messages, remind=acting),
+        messages=_as_actions(request.messages, reminder=reminder),
         output_schema=actions.schema if acting else request.output_schema,
         output_name="action" if acting else request.output_name,
         max_output_tokens=request.max_output_tokens or _OUTPUT_TOKENS,
@@ -118,6 +123,13 @@ def action_request(request: ModelRequest, actions: Actions, *, guided: bool) -> 
         stop=request.stop,
         extra=request.extra,
     )
+
+
+def is_acting(request: ModelRequest, actions: Actions) -> bool:
+    """Tell whether the reply is an action: where there are tools, and after any, so that the form stays."""
+    if request.output_schema is not None and not actions.shown:
+        return False
+    return bool(actions.shown) or any(isinstance(message, AssistantMessage) for message in request.messages)
 
 
 def as_reply(raw: AssistantMessage, *, model: str) -> AssistantMessage:
@@ -162,7 +174,7 @@ def _repeats(done: list[ToolCall]) -> bool:
     return len({same_call(call) for call in done}) != len(done)
 
 
-def _as_actions(messages: tuple[Message, ...], *, remind: bool) -> tuple[Message, ...]:
+def _as_actions(messages: tuple[Message, ...], *, reminder: str) -> tuple[Message, ...]:
     """Show the thread as the model would have written it: actions, and results as what it is told."""
     shown: list[Message] = []
     task = ""
@@ -179,13 +191,18 @@ def _as_actions(messages: tuple[Message, ...], *, remind: bool) -> tuple[Message
                 limit = _RESULT_CHARS if results <= _RECENT_RESULTS else _OLD_RESULT_CHARS
                 results -= 1
                 _tell(shown, f"Result of {result.tool}:\n{_result_text(result, limit)}")
-    if remind and task and isinstance(messages[-1], ToolMessage):
-        reminder = (
-            f"The task is: {task}\nIf the results answer it, give the final_answer with the exact values. "
-            "If not, use another tool."
-        )
-        _tell(shown, reminder)
+    if task and not _is_task(messages[-1]):
+        _tell(shown, f"The task is: {task}\n{reminder}")
     return tuple(shown)
+
+
+def _order(system: str) -> str:
+    """Return the first paragraph of the stage's prompt: a small model heeds what it read last."""
+    return system.strip().partition("\n\n")[0]
+
+
+def _is_task(message: Message) -> bool:
+    return isinstance(message, UserMessage) and message.source != "harness"
 
 
 def _tell(shown: list[Message], text: str) -> None:

@@ -25,7 +25,7 @@ RULES = """\
 grep finds a word in all files: use one distinctive word of the task as the pattern. Then read the best file.
 """
 
-_LISTING_CHARS = 1500
+_LISTING_CHARS = 1000
 _ONE_WORD = "^[A-Za-z0-9_.-]{2,40}$"
 _LOOKING = frozenset({"list_dir", "glob"})
 _MOST_SEEN = 200
@@ -33,8 +33,7 @@ _MOST_SEEN = 200
 
 def narrowed(tools: Iterable[ToolSpec], messages: tuple[Message, ...]) -> tuple[ToolSpec, ...]:
     """Return the read-only tools of `tools` with as few arguments as they need. Pure."""
-    seen = _unread(messages)
-    return tuple(_narrow(tool, seen) for tool in tools if tool.name in READ_ONLY)
+    return tuple(_narrow(tool, messages) for tool in tools if tool.name in READ_ONLY)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,10 +77,13 @@ def compact_listing(result: ToolResult) -> str:
     return text if len(text) <= _LISTING_CHARS else f"{text[:_LISTING_CHARS]} …"
 
 
-def _narrow(tool: ToolSpec, seen: list[str]) -> ToolSpec:
+def _narrow(tool: ToolSpec, messages: tuple[Message, ...]) -> ToolSpec:
     properties: JsonObject
     match tool.name:
+        case "submit_output":
+            return _naming_files(tool, _seen(messages))
         case "read_file":
+            seen = _seen(messages, unread=True)
             path: JsonObject = {"type": "string", "description": "A file that was seen."}
             properties = {"path": {**path, "enum": [*seen]} if seen else path}
         case "list_dir":
@@ -102,8 +104,21 @@ def _with(tool: ToolSpec, properties: JsonObject) -> ToolSpec:
     return replace(tool, parameters=schema)
 
 
-def _unread(messages: tuple[Message, ...]) -> list[str]:
-    """Return the files that results named and that were not read yet, in the order they came up."""
+def _naming_files(tool: ToolSpec, seen: list[str]) -> ToolSpec:
+    """Return `tool` with its members `file` and `path` taking only files that were seen."""
+    properties = tool.parameters.get("properties")
+    if not seen or not isinstance(properties, dict):
+        return tool
+    narrowed_to: JsonObject = {**properties}
+    for name in ("file", "path"):
+        shape = properties.get(name)
+        if isinstance(shape, dict) and shape.get("type") == "string":
+            narrowed_to[name] = {**shape, "enum": [*seen]}
+    return replace(tool, parameters={**tool.parameters, "properties": narrowed_to})
+
+
+def _seen(messages: tuple[Message, ...], *, unread: bool = False) -> list[str]:
+    """Return the files that results named, in the order they came up; with `unread` without those read."""
     seen: dict[str, None] = {}
     read: set[JsonValue] = set()
     for message in messages:
@@ -115,7 +130,7 @@ def _unread(messages: tuple[Message, ...]) -> list[str]:
                 read |= {str(call.arguments.get("path")) for call in calls}
             case _:
                 continue
-    return [name for name in seen if name not in read][:_MOST_SEEN]
+    return [name for name in seen if not unread or name not in read][-_MOST_SEEN:]
 
 
 def _files_named(structured: JsonValue) -> list[str]:

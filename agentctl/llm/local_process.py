@@ -24,6 +24,7 @@ def main() -> None:
     parameters.n_ctx = settings["context"]
     parameters.n_parallel = 1
     parameters.cpuparams.n_threads = settings["threads"]
+    parameters.cpuparams_batch.n_threads = settings["prompt_threads"]
     parameters.offline = True
     parameters.ui = False
     parameters.endpoint_slots = False

@@ -96,7 +96,8 @@ class LocalServer:
             "path": str(self.path),
             "alias": self.alias,
             "context": self.context,
-            "threads": threads(),
+            "threads": max(1, cores() - 1),
+            "prompt_threads": cores(),
             "key": key,
         }
         if process.stdin is None or process.stdout is None:
@@ -126,11 +127,13 @@ class LocalServer:
             await process.aclose()
 
 
-def threads() -> int:
-    """Return how many threads the model gets: all cores but one, which the rest of the run needs."""
-    if sys.platform == "linux":
-        return max(1, len(os.sched_getaffinity(0)) - 1)
-    return max(1, (os.cpu_count() or 1) - 1)
+def cores() -> int:
+    """Return how many cores this process may use.
+
+    All of them read a prompt, which is most of the work; one fewer writes, since threads that wait for each
+    other on a busy machine write more slowly than one alone.
+    """
+    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
 
 
 def cannot_run(name: str, reason: str) -> ModelCallFailed:
