@@ -93,6 +93,8 @@ class WorkdirState:
     """False: more files than are counted; changes beyond them are not seen."""
     directories: Mapping[bytes, int] = field(default_factory=dict, repr=False)
     """Path → mtime in ns."""
+    recent: tuple[bytes, ...] = ()
+    """Files that changed shortly before; writes to them the kernel may not count again."""
     taken_ns: int = 0
     """What happened before this moment is not counted, whenever it is noticed; 0 counts all."""
     quiet_mark: int = -1

@@ -32,6 +32,8 @@ def bubblewrap_argv(program: str, places: Places, *, network: bool, cwd: Path) -
     argv += ["--seccomp", "{filter}", "--json-status-fd", "{status}"]
     argv += ["--ro-bind", "/", "/"] if places.everything else []
     argv += ["--dev", "/dev", "--proc", "/proc"]
+    for target, link in places.links:
+        argv += ["--symlink", target, str(link)]
     mounts: list[tuple[int, int, list[str]]] = []
     for order, paths, words in (
         (0, places.emptied, _empty),

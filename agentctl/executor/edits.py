@@ -1,9 +1,10 @@
 """Edits on bytes: only the span that matched changes, in the line ends it stands in. Pure."""
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import accumulate
+from itertools import accumulate, islice
 
 from agentctl.errors import ToolError
 from agentctl.executor.file_types import Edit
@@ -12,6 +13,7 @@ from agentctl.executor.text import Encoding, sniff
 _LINE_END = re.compile("\r\n|\n")
 _QUOTES = str.maketrans({0x2018: "'", 0x2019: "'", 0x201C: '"', 0x201D: '"', 0xA0: " "})
 _MOST_NAMED = 5
+_MOST_COUNTED = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,19 +60,48 @@ def edit_bytes(data: bytes, edits: tuple[Edit, ...], *, name: str) -> Edited:
 def _edited(text: str, edit: Edit, *, name: str) -> tuple[str, int]:
     old, new = _unified(edit.old.removeprefix("\ufeff")), _unified(edit.new.removeprefix("\ufeff"))
     _check(old, new)
-    pattern = re.compile(_any_line_end(old))
-    spans = [found.span() for found in pattern.finditer(text)]
-    if not spans:
+    unified = _Unified(text)
+    starts = [*_places(unified.text, old, step=len(old))] if edit.every else _few_places(unified.text, old)
+    if not starts:
         raise ToolError(f"The old text was not found in {name!r}{_near(text, old)}. The file is unchanged.")
     if not edit.every:
-        _require_one(text, old, spans, name=name)
+        _require_one(unified.text, old, starts, name=name)
     pieces: list[str] = []
     position = 0
-    for start, end in spans:
+    for at in starts:
+        start, end = unified.original(at), unified.original(at + len(old))
         pieces += (text[position:start], _with_line_ends(new, text, (start, end)))
         position = end
     pieces.append(text[position:])
-    return "".join(pieces), len(spans)
+    return "".join(pieces), len(starts)
+
+
+class _Unified:
+    """A text with every CRLF as one line feed, and the way back to positions in the original."""
+
+    def __init__(self, text: str) -> None:
+        self.text = _unified(text)
+        self._removed: list[int] = []
+        if len(self.text) != len(text):
+            ends = (found.start() for found in re.finditer("\r\n", text))
+            self._removed = [at - count for count, at in enumerate(ends)]
+
+    def original(self, position: int) -> int:
+        """Return where a position was: a line feed that was CRLF begins at its carriage return."""
+        return position + bisect_left(self._removed, position)
+
+
+def _places(text: str, old: str, *, step: int) -> Iterator[int]:
+    """Yield where a text stands, looking on `step` after each."""
+    at = text.find(old)
+    while at >= 0:
+        yield at
+        at = text.find(old, at + step)
+
+
+def _few_places(text: str, old: str) -> list[int]:
+    """Return where a text stands, overlapping places too, as many as are worth counting."""
+    return [*islice(_places(text, old, step=1), _MOST_COUNTED)]
 
 
 def _check(old: str, new: str) -> None:
@@ -84,19 +115,18 @@ def _check(old: str, new: str) -> None:
         raise ToolError("The new text contains half a character (a lone surrogate).")
 
 
-def _require_one(text: str, old: str, spans: list[tuple[int, int]], *, name: str) -> None:
+def _require_one(text: str, old: str, starts: list[int], *, name: str) -> None:
     """Refuse an old text that could mean more than one place, overlapping ones and other indents included."""
-    starts = [found.start() for found in re.finditer(f"(?={_any_line_end(old)})", text)]
     if len(starts) == 1:
-        starts = _other_indents(text, old, spans[0][0]) or starts
+        starts = _other_indents(text, old, starts[0]) or starts
     if len(starts) == 1:
         return
-    numbers = _line_numbers(text, starts[:_MOST_NAMED])
+    numbers = ", ".join(str(text.count("\n", 0, start) + 1) for start in starts[:_MOST_NAMED])
     more = ", …" if len(starts) > _MOST_NAMED else ""
+    count = f"{len(starts)} or more" if len(starts) == _MOST_COUNTED else str(len(starts))
     raise ToolError(
-        f"The old text is ambiguous in {name!r}: {len(starts)} occurrences, at lines "
-        f"{', '.join(str(number) for number in numbers)}{more}. Give more of the lines around it, or set "
-        "replace_all. The file is unchanged."
+        f"The old text is ambiguous in {name!r}: {count} occurrences, at lines {numbers}{more}. "
+        "Give more of the lines around it, or set replace_all. The file is unchanged."
     )
 
 
@@ -108,8 +138,12 @@ def _other_indents(text: str, old: str, start: int) -> list[int]:
     before = text[text.rfind("\n", 0, start) + 1 : start]
     if not before or before.strip(" \t") or old[0] not in " \t":
         return []
-    lines = ["[ \t]*" + re.escape(line.lstrip(" \t")) for line in old.split("\n")]
-    return [found.start() for found in re.finditer("^" + "\r?\n".join(lines), text, re.MULTILINE)]
+    lines = text.split("\n")
+    bare = "\n".join(line.lstrip(" \t") for line in lines)
+    wanted = "\n".join(line.lstrip(" \t") for line in old.split("\n"))
+    begins = [at for at in _few_places(bare, wanted) if at == 0 or bare[at - 1] == "\n"]
+    line_starts = [0, *accumulate(len(line) + 1 for line in lines)]
+    return [line_starts[bare.count("\n", 0, at)] for at in begins]
 
 
 def _near(text: str, old: str) -> str:
@@ -128,10 +162,6 @@ def _near(text: str, old: str) -> str:
 
 def _unified(text: str) -> str:
     return text.replace("\r\n", "\n")
-
-
-def _any_line_end(old: str) -> str:
-    return "\r?\n".join(re.escape(line) for line in old.split("\n"))
 
 
 def _with_line_ends(new: str, text: str, span: tuple[int, int]) -> str:
@@ -153,11 +183,6 @@ def _line_end_at(text: str, span: tuple[int, int], inside: list[str]) -> str:
         return after[0]
     end = text.rfind("\n", 0, span[0])
     return "\r\n" if end > 0 and text[end - 1] == "\r" else "\n"
-
-
-def _line_numbers(text: str, starts: list[int]) -> list[int]:
-    ends = list(accumulate(len(line) + 1 for line in text.split("\n")))
-    return [bisect_right(ends, start) + 1 for start in starts]
 
 
 def whole_text_bytes(text: str, old: bytes | None) -> tuple[bytes, tuple[str, ...]]:

@@ -1,6 +1,7 @@
 """What git executes, compared before and after a sandboxed command, and put back where it was changed."""
 
 import os
+import secrets
 import shutil
 import stat
 from contextlib import suppress
@@ -55,15 +56,31 @@ class GitGuard:
 
     def put_back(self) -> tuple[str, ...]:
         """Undo every change; return what had been changed, relative to the workdir where inside."""
-        if _identity(self._directory) != self._identity:
-            return (self._shown(self._directory),)
         changed: list[str] = []
+        if _identity(self._directory) != self._identity:
+            changed.append(self._shown(self._directory))
+            if not self._bring_back():
+                return tuple(changed)
         for kept in self._kept:
             if kept.names is not None:
                 changed += self._remove_new(kept)
             elif self._restore(kept):
                 changed.append(self._shown(kept.place))
         return tuple(changed)
+
+    def _bring_back(self) -> bool:
+        """Put the repository back in its place, if it was only renamed; what stands there is put aside."""
+        try:
+            with os.scandir(self._workdir) as entries:
+                moved = [entry.path for entry in entries if _identity(Path(entry.path)) == self._identity]
+            if not moved or self._directory.parent != self._workdir:
+                return False
+            if _mode(self._directory) is not None:
+                os.rename(self._directory, self._workdir / f".git-put-aside-{secrets.token_hex(4)}")
+            os.rename(moved[0], self._directory)
+        except OSError:
+            return False
+        return True
 
     def _remove_new(self, kept: _Kept) -> list[str]:
         try:

@@ -17,6 +17,7 @@ from agentctl.executor.paths import shown_name
 
 MAX_FILES = 1_000_000
 _NAMED = 100
+_MAY_BE_DIRTY_NS = 600_000_000_000
 _CLOCK_STEP_NS = 20_000_000
 """File times advance in steps of the kernel's tick; so much earlier than now can a change look."""
 _OWN_CLOCK = frozenset({"ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "zfs", "overlay", "tmpfs"})
@@ -28,6 +29,7 @@ FileKey = tuple[int, int, int, int]
 def take_state(roots: Iterable[Path], checkpoint: Callable[[], None]) -> WorkdirState:
     """Return the files and directories under some roots as they stand. Links are not followed. Blocks."""
     files: dict[bytes, FileKey] = {}
+    recent: list[bytes] = []
     directories: dict[bytes, int] = {}
     taken = now_ns()
     waiting = [os.fsencode(root) for root in roots]
@@ -43,14 +45,18 @@ def take_state(roots: Iterable[Path], checkpoint: Callable[[], None]) -> Workdir
                     if entry.is_dir(follow_symlinks=False):
                         waiting.append(entry.path)
                     else:
-                        files[entry.path] = _key(entry.stat(follow_symlinks=False))
+                        key = files[entry.path] = _key(entry.stat(follow_symlinks=False))
+                        if key[3] > taken - _MAY_BE_DIRTY_NS:
+                            recent.append(entry.path)
         except OSError:
             # It went away meanwhile, or may not be read, and then not by a command either.
             continue
         if len(files) > MAX_FILES:
             complete = False
             break
-    return WorkdirState(files=files, complete=complete, directories=directories, taken_ns=taken)
+    return WorkdirState(
+        files=files, complete=complete, directories=directories, recent=tuple(recent), taken_ns=taken
+    )
 
 
 def compare(before: WorkdirState, after: WorkdirState, own: Mapping[bytes, FileKey]) -> WorkdirChange:
@@ -75,8 +81,15 @@ def compare(before: WorkdirState, after: WorkdirState, own: Mapping[bytes, FileK
     )
 
 
-def any_directory_changed(before: WorkdirState) -> bool:
-    """Tell whether a name came or went under the roots since a state. Blocks."""
+def any_change_seen(before: WorkdirState, own: Mapping[bytes, FileKey]) -> bool:
+    """Tell whether a name came or went, or a file changed that changed shortly before. Blocks.
+
+    With no write counted by the kernel, these are all the changes there can be: it counts a write when that
+    makes a page of a file dirty, and only files that were written lately have dirty pages already.
+    """
+    lately = {path: before.files.get(path) for path in before.recent}
+    if any(_now(path) != key for path, key in {**lately, **own}.items() if key is not None):
+        return True
     since = before.taken_ns - _CLOCK_STEP_NS
     for place, known in before.directories.items():
         try:
@@ -90,6 +103,13 @@ def any_directory_changed(before: WorkdirState) -> bool:
 
 def _changed_directory(place: bytes, after: WorkdirState, since: int) -> bool:
     return after.directories.get(place, since) >= since
+
+
+def _now(path: bytes) -> FileKey | None:
+    try:
+        return _key(os.lstat(path))
+    except OSError:
+        return None
 
 
 def _key(status: os.stat_result) -> FileKey:

@@ -183,6 +183,7 @@ def _bare_places(*, owner: int) -> Places:
         writable=(),
         kept=(),
         held=(),
+        links=(),
         workdir_owner=owner,
         git=None,
     )

@@ -47,6 +47,8 @@ class Places:
     """Read-only inside what is writable: git's hooks and configuration."""
     held: tuple[Path, ...]
     """Writable directories that can't be moved away, so that what is kept in them stays where it is."""
+    links: tuple[tuple[str, Path], ...]
+    """System places that are links, target first; made anew where not everything is shown."""
     workdir_owner: int
     git: GitPlaces | None
 
@@ -88,6 +90,7 @@ def places_for(
         writable=tuple(dict.fromkeys(writable)),
         kept=kept,
         held=held,
+        links=() if everything else _links(),
         workdir_owner=workdir.stat().st_uid,
         git=git,
     )
@@ -109,6 +112,11 @@ def _existing(places: Iterable[Path]) -> list[Path]:
         if (stat.S_ISDIR(mode) or stat.S_ISREG(mode)) and led != Path("/"):
             found.append(led)
     return found
+
+
+def _links() -> tuple[tuple[str, Path], ...]:
+    links = (Path(place) for place in SYSTEM_PLACES if os.path.islink(place))  # noqa: TID251 - fixed names
+    return tuple((os.readlink(link), link) for link in links)
 
 
 def _program_places(environment: Mapping[str, str]) -> list[Path]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from agentctl.executor.api import WorkdirChange, WorkdirState
 from agentctl.executor.machine import Machine
-from agentctl.executor.measure import FileKey, any_directory_changed, compare, now_ns, take_state
+from agentctl.executor.measure import FileKey, any_change_seen, compare, now_ns, take_state
 
 _NOTHING = WorkdirChange(counted_bytes=0, files=0, paths=())
 
@@ -64,7 +64,7 @@ class WriteLedger:
     ) -> WorkdirChange:
         """Return what commands changed since a state; walks unless it is certain that nothing did."""
         quiet = self._running == 0 and self._wrote == before.quiet_mark
-        if quiet and not any_directory_changed(before):
+        if quiet and not any_change_seen(before, self._own):
             return _NOTHING
         after = take_state(roots, checkpoint)
         self._machine.states[roots] = after

@@ -137,6 +137,18 @@ def test_every_encoding_gives_back_the_bytes_it_decoded(data: bytes) -> None:
     assert encoding.encode(text) == body
 
 
+def test_an_edit_of_a_large_repetitive_text_is_quick() -> None:
+    old, new = "same line\n" * 40_000, "other\n" * 50_000
+
+    assert edit_bytes(old.encode(), (Edit(old=old, new=new),), name="f").new_bytes == new.encode()
+    with pytest.raises(ToolError, match="1000 or more"):
+        edit_bytes(old.encode(), (Edit(old=old[: len(old) // 2], new=new),), name="f")
+
+
+def test_every_single_character_is_replaced() -> None:
+    assert edit_bytes(b"a" * 5000, (Edit(old="a", new="b", every=True),), name="f").replacements == 5000
+
+
 def test_the_legacy_table_is_one_to_one() -> None:
     every_byte = bytes(range(256))
     encoding = Encoding(name=LEGACY)
