@@ -10,6 +10,7 @@ import stat
 import unicodedata
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Lock
 
 from agentctl.errors import ToolError
 from agentctl.executor.file_types import PathKind, ResolvedPath, Roots
@@ -113,10 +114,11 @@ def kind_of(mode: int) -> PathKind:
 
 
 class RootPins:
-    """The roots of a run, held by descriptors so that nobody can put another directory in their place."""
+    """The roots of a run, held by descriptors so that nobody can put another in their place. Thread-safe."""
 
     def __init__(self) -> None:
         self._pins: dict[Path, tuple[Path, int]] = {}
+        self._lock = Lock()
 
     def resolved(self, root: Path) -> Path:
         """Return a root with its links resolved, pinned at first use.
@@ -124,7 +126,8 @@ class RootPins:
         Raises:
             ToolError: it is not there any more, or another directory stands in its place.
         """
-        pin = self._pins.get(root) or self._pin(root)
+        with self._lock:
+            pin = self._pins.get(root) or self._pin(root)
         if pin is None:
             return follow(root).path
         place, held = pin
@@ -165,7 +168,8 @@ class RootPins:
 
     def close(self) -> None:
         """Let go of every root. Idempotent."""
-        pins, self._pins = self._pins, {}
+        with self._lock:
+            pins, self._pins = self._pins, {}
         for _, held in pins.values():
             os.close(held)
 
