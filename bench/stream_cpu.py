@@ -1,8 +1,8 @@
 """CPU a streamed event: from the socket to the emitted piece, through our adapter, client included.
 
-A service in another process streams `--events` events, each its own HTTP chunk, as fast as it can or with a
-pause before each. Figures are microseconds of process CPU an event, the best of `--runs`; the adapter alone is
-fed the same bytes from memory. Writes `bench/results/stream_cpu.json`.
+A service in another process streams `--events` events, each its own HTTP chunk, as fast as it can or with
+a pause before each. Figures are microseconds of process CPU an event, the best of `--runs`; the adapter alone
+is fed the same bytes from memory. Writes `bench/results/stream_cpu.json`.
 """
 
 import argparse

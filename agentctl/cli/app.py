@@ -41,6 +41,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "workspace": ("agentctl.cli.workspace", "Show the state document of a run, now and at any point."),
     "scratch": ("agentctl.cli.scratch", "Show what the hooks of a run noted."),
     "schema": ("agentctl.cli.schema", "Print the JSON Schema of blueprints or of the user's config."),
+    "auth": ("agentctl.cli.auth", "Keep, list and delete the keys of model services."),
     "models": (
         "agentctl.cli.models",
         "Install, list, verify and remove the models that run on this machine.",

@@ -9,14 +9,17 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
+from agentctl.cli.model_list import print_models
 from agentctl.errors import RunFailed
-from agentctl.llm.local_catalogue import KnownModel, default_model, known_model, known_models, obstacle_to
+from agentctl.llm.local_catalogue import default_model, known_model, obstacle_to
 from agentctl.llm.local_install import Report, install, remove, take_over, verify
 
 app = typer.Typer(
     no_args_is_help=True, help="Models that run on this machine: install, list, verify, remove."
 )
 _NAME = typer.Argument("", help="Which model; the embedded default when left out.")
+_PROVIDERS = typer.Option([], "--provider", "-p", help="Only these services; they are asked.")
+_JSON = typer.Option(False, "--json", help="Print a JSON list.")  # noqa: FBT003 - typer's way
 _FROM = typer.Option(None, "--from", help="Take this file instead of fetching the model.")
 
 
@@ -61,15 +64,13 @@ def remove_model(name: str = typer.Argument(..., help="Which model.")) -> None:
 
 
 @app.command("list")
-def list_models() -> None:
-    """List the models that can be installed and whether they can run here."""
-    for model in known_models().values():
-        typer.echo(f"local:{model.name}  {_state(model)}")
-
-
-def _state(model: KnownModel) -> str:
-    obstacle = obstacle_to(model.name)
-    return f"not ready: {obstacle}" if obstacle else f"ready, {model.size_bytes / 1e9:.1f} GB, {model.path}"
+def list_models(
+    *,
+    provider: list[str] = _PROVIDERS,
+    as_json: bool = _JSON,
+) -> None:
+    """List model services and their models: what is set up, what answers, windows and prices."""
+    print_models(provider, as_json=as_json)
 
 
 @contextmanager

@@ -1,9 +1,11 @@
 """From the user's config and a blueprint to what opening a model depends on."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 from agentctl.blueprint.model import Blueprint
+from agentctl.cli.keyring import stored_key
 from agentctl.clock import Clock
 from agentctl.llm.base import LanguageModel
 from agentctl.llm.provider_config import ProviderConfig, ProviderSettings, RetryPolicy
@@ -14,21 +16,29 @@ from agentctl.settings.settings import Settings
 
 def provider_config(settings: Settings, blueprint: Blueprint, clock: Clock) -> ProviderConfig:
     """Return the model services of one process. May read the blueprint's script file."""
+    return replace(
+        service_config(settings),
+        script=blueprint_script(blueprint),
+        script_dir=blueprint.source.path.parent,
+        openers={"local": _open_local},
+        clock=clock,
+    )
+
+
+def service_config(settings: Settings) -> ProviderConfig:
+    """Return what the user's config and the environment say about model services."""
     network = settings.config.network
     retry = RetryPolicy()
     return ProviderConfig(
         environment=dict(os.environ),
         providers={name: _provider(table) for name, table in settings.config.providers.items()},
         models=settings.config.models,
+        key_store=stored_key,
         retry=RetryPolicy(
             attempts=network.attempts or retry.attempts, max_wait_s=network.max_wait or retry.max_wait_s
         ),
-        script=blueprint_script(blueprint),
-        script_dir=blueprint.source.path.parent,
         proxy=network.proxy,
         ca_file=Path(network.ca_file) if network.ca_file else None,
-        openers={"local": _open_local},
-        clock=clock,
     )
 
 

@@ -84,8 +84,12 @@ class Catalogue:
         return _facts(self._merged(name, frozenset()))
 
     def models_of(self, provider: str) -> tuple[str, ...]:
-        """Return the exact names known for a provider, sorted."""
-        names = (name for name in self.entries if name.startswith(f"{provider}:") and "*" not in name)
+        """Return the names known for a provider, sorted: exact ones, and those that stand for versions."""
+        names = {
+            name.rstrip("*")
+            for name, entry in self.entries.items()
+            if name.startswith(f"{provider}:") and ("*" not in name or "price" in entry)
+        }
         return tuple(sorted(names))
 
     def _merged(self, name: str, seen: frozenset[str]) -> JsonObject:

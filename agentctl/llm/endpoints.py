@@ -173,7 +173,10 @@ def _key(
         value = config.environment.get(name, "").strip()
         if value:
             return value
-    return config.key_store(provider) if config.key_store else ""
+    if config.key_store is None or (service is not None and not service.key_required):
+        # The keyring is slow to open, and a server of one's own seldom wants a key.
+        return ""
+    return config.key_store(provider)
 
 
 def _endpoint(
