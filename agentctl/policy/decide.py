@@ -95,6 +95,7 @@ def _has_own_say(tool: str, effects: Sequence[Effect], layers: Layers) -> bool:
     if tool == "shell" and not effects:
         # A line that does nothing asks nobody; a shell that is denied as a whole stays denied.
         return layers.denies_word(tool)
-    if tool in layers.follows and effects:
+    followed = layers.follows.get(tool)
+    if followed is not None and any(entry_of(effect) == followed for effect in effects):
         return layers.has_word_of_its_own(tool)
     return True

@@ -199,7 +199,9 @@ class Layers:
         return any(word is Verdict.DENY for _, word in self.shell_words())
 
     def denies_word(self, tool: str) -> bool:
-        """Return whether a layer denies the tool as a whole."""
+        """Return whether a layer, the parent's included, denies the tool as a whole."""
+        if self.parent is not None and self.parent.denies_word(tool):
+            return True
         flags = self.launch_speaker(tool).limits
         return any(pattern is None and saying.verdict is Verdict.DENY for pattern, saying in flags) or any(
             speaker.default is not None and speaker.default.verdict is Verdict.DENY
@@ -208,6 +210,8 @@ class Layers:
 
     def has_word_of_its_own(self, tool: str) -> bool:
         """Return whether anyone but the built-in layer names `tool`, by more than the glob for all."""
+        if self.parent is not None and self.parent.has_word_of_its_own(tool):
+            return True
         return bool(self.launch_speaker(tool).limits) or any(
             speaker.layer != "built-in" and speaker.tool.strip("*") for speaker in self.speakers(tool)
         )
