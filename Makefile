@@ -23,6 +23,15 @@ services:
 	               >/dev/null 2>&1; }; } \
 	  || echo 'redis-server is not here: the tests of the Redis backend are skipped'
 
+# The main job on the embedded model: no key, no account. What cannot be had is said, and a script takes over.
+QUESTION ?= Which environment variable moves the data of agentctl?
+run: setup
+	@$(BIN)/python -c 'import xllamacpp' 2>/dev/null \
+	  || $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[local]' \
+	  || echo 'the llama.cpp runtime cannot be installed on this machine'
+	@$(BIN)/agentctl models install || true
+	$(BIN)/agentctl run scout "$(QUESTION)"
+
 test: setup services
 	$(BIN)/python -m pytest -q -m "not slow and not local_model"
 
