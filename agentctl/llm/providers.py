@@ -98,6 +98,9 @@ class Providers:
         await self._http.aclose()
 
     def _model(self, name: str, place: ModelPlace) -> "OneModel":
+        if self._without_address(name):
+            # No address is of concern to a script or a local model, and each is there once.
+            place = ModelPlace()
         key = (name, place)
         if key not in self._opened:
             self._opened[key] = self._open_one(name, place)
@@ -122,12 +125,15 @@ class Providers:
         retrying = RetryingModel(model, limits=self._limits[provider], policy=policy, clock=clock)
         return OneModel(retrying, facts=facts, tells_cost=tells_cost, missing_key=missing)
 
-    def _resolve(self, name: str, place: ModelPlace) -> Resolved | None:
-        """None for what is not reached over the network by us: scripts, and models that wiring adds."""
+    def _without_address(self, name: str) -> bool:
+        """Whether this is a script, or a model that wiring adds: not reached over the network by us."""
         provider, separator, rest = name.partition(":")
-        if provider == "scripted" and (separator or name == "scripted"):
-            return None
-        if provider in self._config.openers and rest:
+        if provider == "scripted":
+            return bool(separator) or name == "scripted"
+        return provider in self._config.openers and bool(rest)
+
+    def _resolve(self, name: str, place: ModelPlace) -> Resolved | None:
+        if self._without_address(name):
             return None
         return resolve(name, place, self._config, self.catalogue)
 

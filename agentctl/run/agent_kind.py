@@ -11,6 +11,7 @@ from agentctl.blueprint.model import Blueprint, StageTable
 from agentctl.blueprint.tool_rules import tool_names
 from agentctl.blueprint.trust import trust_needed
 from agentctl.errors import ProviderError
+from agentctl.llm.endpoints import ModelPlace
 from agentctl.locations import config_dir, data_dir
 from agentctl.policy.ceilings import Ceilings, ceilings_in_effect
 from agentctl.policy.layers import BoundRule, Launch, Layers, bind_rules
@@ -121,7 +122,12 @@ def open_model(house: House, blueprint: Blueprint, stage: StageTable) -> StageMo
     """
     choice = choose(house.settings, blueprint, stage)
     names, notice = _to_be_had(house, choice)
-    models = house.providers.open(names)
+    place = ModelPlace(
+        base_url=choice.table.base_url,
+        origin="blueprint" if choice.from_blueprint else "user",
+        context_window=choice.table.context_window,
+    )
+    models = house.providers.open(names, place)
     return StageModel(model=models, prices=models, request=request_parameters(choice.table), notice=notice)
 
 
