@@ -47,8 +47,9 @@ class Background:
         """Start a process as `Processes.start` says."""
         ready, boxed = await self._commands.ready(request)
         name = f"{ready.output_name}.log"
-        log = await anyio.to_thread.run_sync(open_new, ready.output_directory, name)
+        log = -1
         try:
+            log = await anyio.to_thread.run_sync(open_new, ready.output_directory, name)
             asked = supervisor_request(boxed, ready, timeout_s=0, log_keep_bytes=LOG_KEEP_BYTES)
             with command_descriptors(ready, request.stdin) as (directory, stdin):
                 supervised = await self._machine.launcher.launch(asked, (directory, stdin, log))
@@ -58,7 +59,9 @@ class Background:
                 supervised.close()
                 raise
         except BaseException:
-            os.close(log)
+            ready.clean_up()
+            if log >= 0:
+                os.close(log)
             raise
         self._started += 1
         process_id = f"bg{self._started}"

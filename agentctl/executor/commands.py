@@ -71,9 +71,13 @@ class Commands:
         """
         request = replace(request, pass_names=(*self._passed, *request.pass_names))
         ready = await anyio.to_thread.run_sync(prepare, request, self._pins, self._environment)
-        boxed = await self._machine.sandboxes.box(
-            request, ready.argv, ready.environment, ready.cwd, ready.workdir
-        )
+        try:
+            boxed = await self._machine.sandboxes.box(
+                request, ready.argv, ready.environment, ready.cwd, ready.workdir
+            )
+        except BaseException:
+            ready.clean_up()
+            raise
         return ready, boxed
 
     async def run(self, request: CommandRequest) -> CommandResult:
