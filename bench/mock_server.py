@@ -16,11 +16,37 @@ from anyio.abc import ByteStream
 CHUNKS_PER_REPLY = 8
 
 
-def reply_events(step: int, steps: int, tool: str) -> list[dict[str, object]]:
+NOTE = "A finding, and where it stands. " * 64
+"""About 2 KB."""
+
+
+def fleet_call(request: dict[str, object]) -> tuple[str, dict[str, object]] | None:
+    """What an agent of the fleet calls next: items for workers, one note a stage; None ends the stage."""
+    tools = request.get("tools")
+    names = {tool["function"]["name"] for tool in tools} if isinstance(tools, list) else set()
+    messages = request.get("messages")
+    last = messages[-1] if isinstance(messages, list) and messages else {}
+    if last.get("role") == "tool":
+        return None
+    if "submit_output" in names:
+        return "submit_output", {"items": ["north", "south", "west"]}
+    if "shared_state" in names:
+        return "shared_state", {"action": "append", "key": "notes", "value": NOTE}
+    return None
+
+
+def reply_events(
+    step: int, steps: int, tool: str, call: tuple[str, dict[str, object]] | None = None
+) -> list[dict[str, object]]:
     """The stream of one reply, as decoded events."""
-    if step >= steps:
+    deltas: list[dict[str, object]]
+    if call is not None:
+        function = {"name": call[0], "arguments": json.dumps(call[1])}
+        whole = {"index": 0, "id": f"call_{step}", "type": "function", "function": function}
+        deltas, finish = [{"tool_calls": [whole]}], "tool_calls"
+    elif step >= steps:
         words = ["All ", "steps ", "are ", "done."]
-        deltas: list[dict[str, object]] = [{"content": word} for word in words]
+        deltas = [{"content": word} for word in words]
         finish = "stop"
     else:
         given = {"command": f"echo step {step}"} if tool == "shell" else {"timezone": f"Etc/GMT+{step % 12}"}
@@ -38,7 +64,7 @@ def reply_events(step: int, steps: int, tool: str) -> list[dict[str, object]]:
             for i in range(0, len(arguments), size)
         ]
         finish = "tool_calls"
-    base = {"id": "mock", "object": "chat.completion.chunk", "created": 0, "model": "mock"}
+    base: dict[str, object] = {"id": "mock", "object": "chat.completion.chunk", "created": 0, "model": "mock"}
     events: list[dict[str, object]] = [
         {**base, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in deltas
     ]
@@ -88,7 +114,9 @@ def serve(options: argparse.Namespace) -> None:
                     log.flush()
                 if options.latency:
                     await anyio.sleep(options.latency)
-                events = reply_events(step, options.steps, options.tool)
+                call = fleet_call(request) if options.fleet else None
+                steps = 0 if options.fleet else options.steps
+                events = reply_events(step, steps, options.tool, call)
                 data = b"".join(b"data: " + json.dumps(event).encode() + b"\n\n" for event in events)
                 data += b"data: [DONE]\n\n"
                 head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: %d\r\n\r\n"
@@ -112,5 +140,6 @@ if __name__ == "__main__":
     parser.add_argument("--steps", type=int, default=50)
     parser.add_argument("--latency", type=float, default=0.0, help="seconds before the reply's first byte")
     parser.add_argument("--tool", default="shell")
+    parser.add_argument("--fleet", action="store_true", help="answer the agents of bench/fleet.py")
     parser.add_argument("--silent", action="store_true", help="log no requests")
     serve(parser.parse_args())
