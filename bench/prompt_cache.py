@@ -2,7 +2,7 @@
 
 The run is a real one, against a service on loopback that keeps what it is sent. A prompt is what the service
 caches in its order: tools, system, messages, without cache markers, which are no part of it. Its cached share
-is the part that is byte-equal to the beginning of the request before. Writes `bench/results/prompt_cache.json`.
+is the part that is byte-equal to the beginning of the request before. Writes `results/prompt_cache.json`.
 """
 
 import argparse
