@@ -117,9 +117,15 @@ async def _resume(
     try:
         async with show_run(house, output) as view:
             parts = family_run(house, kind, seed, snapshot)
-            await parts.recorder.commit(
-                RunResumed(launch=launch, version=__version__, blueprint_sha256=blueprint.source.sha256)
+            resumed = RunResumed(
+                launch=launch,
+                version=__version__,
+                blueprint_sha256=blueprint.source.sha256,
+                thread_id=started.thread_id,
+                model=started.model,
+                spent=dict(snapshot.spent),
             )
+            await parts.recorder.commit(resumed)
             code = await view.drive(parts)
     finally:
         await lease.release()

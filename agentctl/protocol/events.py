@@ -259,6 +259,10 @@ class RunResumed:
     launch: LaunchFlags
     version: str = ""
     blueprint_sha256: str = ""
+    thread_id: str = ""
+    model: str = ""
+    spent: dict[str, float] = field(default_factory=dict)
+    """The run's totals so far, as its last settled step had them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

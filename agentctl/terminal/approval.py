@@ -1,8 +1,9 @@
 """An approval on the terminal: single keys, the safe one by default, and never more than was typed."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Literal
 
 from agentctl.protocol.questions import ApprovalAnswer, ApprovalQuestion
@@ -36,14 +37,13 @@ class ApprovalPrompt:
     """Returns how many questions wait in all."""
     environ: Mapping[str, str] = field(default_factory=dict)
     _others: tuple[ApprovalQuestion, ...] = ()
-    _rows: tuple[Row, ...] = ()
 
     async def answers(self) -> dict[str, ApprovalAnswer]:
         """Return answers by question id: one, or one for each that a remembered rule covers.
 
         Cancelled when the question is answered elsewhere. Raises TerminalGone when the terminal hangs up.
         """
-        self._show_all()
+        await self._show_all()
         while True:
             key = await self.desk.one_key(self._show_all, stale=lambda: self.find_others() != self._others)
             answer = await self._answer(key)
@@ -79,21 +79,21 @@ class ApprovalPrompt:
             case "e":
                 return await self._edit()
             case "?" | "h":
-                self._explain()
+                await self._explain()
             case "v":
                 await page(self.desk, self._rows)
-                self._show_all()
+                await self._show_all()
             case "paste":
-                self._say("several keys at once are not an answer: press one")
+                await self._say("several keys at once are not an answer: press one")
             case _:
-                self._say("press one of the keys above")
+                await self._say("press one of the keys above")
         return None
 
     async def _refuse(self) -> ApprovalAnswer | None:
         self.desk.show("\r\n")
         reason = await self.desk.line("tell the model why: ")
         if reason is None:
-            self._say("still to be answered")
+            await self._say("still to be answered")
             return None
         return ApprovalAnswer(choice="no", reason=reason.strip())
 
@@ -105,20 +105,23 @@ class ApprovalPrompt:
         if not problem and arguments == self.question.arguments:
             problem = "nothing was changed"
         if problem:
-            self._say(exact(problem))
+            await self._say(exact(problem))
             return None
         return ApprovalAnswer(choice="edit", arguments=arguments)
 
-    def _explain(self) -> None:
-        self.desk.present(tuple(explain_rows(self.question.decision)), self._keys(), _MARKER)
+    async def _explain(self) -> None:
+        rows = partial(explain_rows, self.question.decision)
+        await self.desk.present(rows, self._keys(), _MARKER)
 
-    def _say(self, text: str) -> None:
-        self.desk.present((Row(style="plain", text=text),), self._keys(), _MARKER)
+    async def _say(self, text: str) -> None:
+        await self.desk.present(lambda: (Row(style="plain", text=text),), self._keys(), _MARKER)
 
-    def _show_all(self) -> None:
+    async def _show_all(self) -> None:
         self._others = self.find_others()
-        self._rows = tuple(approval_rows(self.question, others=self._others))
-        self.desk.present(self._rows, self._keys(), _MARKER)
+        await self.desk.present(self._rows, self._keys(), _MARKER)
+
+    def _rows(self) -> Iterator[Row]:
+        return approval_rows(self.question, others=self._others)
 
     def _keys(self) -> tuple[Row, ...]:
         offered = "ysrantevq?" if self.question.would_remember else "yntevq?"

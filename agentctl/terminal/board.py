@@ -68,7 +68,8 @@ class Board:
 
     root: str = ""
     """The run that was asked for; the others are its sub-agents'."""
-    started: RunStarted | None = None
+    thread: str = ""
+    agent: str = ""
     model: str = ""
     agents: dict[str, AgentRow] = field(default_factory=dict)
     """Agents at work, by run id, in the order they began."""
@@ -92,8 +93,8 @@ class Board:
         """Take in one event of any agent of the run. Total."""
         row = self._row(published)
         match published.event:
-            case RunStarted() as started:
-                self._start(published.run_id, started)
+            case RunStarted() | RunResumed() as began:
+                self._begin(published, began)
             case StageEntered(stage=stage, model=model):
                 row.stage, row.doing = stage, ""
                 self.model = model if published.run_id == self.root and model else self.model
@@ -128,7 +129,7 @@ class Board:
                 _see(row, live)
             case MessageAdded() | StageLeft() | AskRefused() | GrantGiven() | GrantUsed() | GrantRevoked():
                 pass
-            case StateChanged() | HookActed() | ContextCompacted() | ChildEnded() | Noted() | RunResumed():
+            case StateChanged() | HookActed() | ContextCompacted() | ChildEnded() | Noted():
                 pass
             case _ as unknown:
                 assert_never(unknown)
@@ -143,9 +144,11 @@ class Board:
             self.names[published.run_id] = published.agent
         return row
 
-    def _start(self, run_id: str, started: RunStarted) -> None:
-        if run_id == self.root:
-            self.started, self.model = started, started.model
+    def _begin(self, published: Published, began: RunStarted | RunResumed) -> None:
+        if published.run_id == self.root:
+            self.thread, self.model, self.agent = began.thread_id, began.model, published.agent
+            if isinstance(began, RunResumed):
+                self._total(began.spent)
 
     def _answered(self, answered: QuestionAnswered) -> None:
         question = self.waiting.pop(answered.question_id, None)
@@ -175,8 +178,11 @@ class Board:
                 facts.pop(call_id, None)
             self.completed.discard(call_id)
         row.asked.clear()
-        spent = settled.spent
-        if row.run_id == self.root and "steps" in spent:
+        if row.run_id == self.root:
+            self._total(settled.spent)
+
+    def _total(self, spent: dict[str, float]) -> None:
+        if "steps" in spent:
             self.steps, self.tokens = int(spent["steps"]), int(spent.get("tokens", 0))
             self.cost_usd = None if spent.get("unpriced_steps") else spent.get("cost_usd", 0.0)
 

@@ -1,8 +1,9 @@
 """Reading a person's keys while everything else goes on: one key at a time, or a line of text."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from time import monotonic
+from typing import TypeAlias
 
 import anyio
 import anyio.to_thread
@@ -11,6 +12,8 @@ from agentctl.terminal.device import Device
 from agentctl.terminal.keys import Key, KeyDecoder
 from agentctl.terminal.sheet import Row, paint, styled
 from agentctl.terminal.visible import cells, exact, wrap
+
+Rows: TypeAlias = Callable[[], Iterable[Row]]
 
 _WAIT_S = 0.15
 """Longest stay in one read; a cancelled prompt is gone after so long."""
@@ -46,11 +49,17 @@ class Desk:
         """Show text that is visible already."""
         self.device.write(text)
 
-    def present(self, rows: Sequence[Row], keys: Sequence[Row], marker: str) -> None:
-        """Show a question and what can be pressed; no key that was typed before is an answer to it."""
+    async def present(self, rows: Rows, keys: Sequence[Row], marker: str) -> None:
+        """Show a question and what can be pressed; no key that was typed before is an answer to it.
+
+        `rows` is called on another thread: a long document takes its time to be made and to be written.
+        """
+        await anyio.to_thread.run_sync(self._present, rows, keys, marker, limiter=self._one)
+
+    def _present(self, rows: Rows, keys: Sequence[Row], marker: str) -> None:
         columns, height = self._size = self.device.size()
         colour = self.device.colour
-        shown, offered = (list(paint(part, columns=columns, colour=colour)) for part in (rows, keys))
+        shown, offered = (list(paint(part, columns=columns, colour=colour)) for part in (rows(), keys))
         if len(shown) + len(offered) > height - _SPARE and self.device.moves:
             shown += paint((_LONG,), columns=columns, colour=colour)
         text = "".join(f"\r\n{row}" for row in (*shown, *offered))
@@ -65,7 +74,9 @@ class Desk:
         self.device.drop_typed()
         self._decoder.forget()
 
-    async def one_key(self, redraw: Callable[[], None], *, stale: Callable[[], bool] = bool) -> Key:
+    async def one_key(
+        self, redraw: Callable[[], Awaitable[None]], *, stale: Callable[[], bool] = bool
+    ) -> Key:
         """Return the next key that was typed alone; pastes and bursts are returned as one `paste`.
 
         `redraw` is called when the terminal has got another size or was given back by a shell, and when what
@@ -81,11 +92,11 @@ class Desk:
                 self._size = (0, 0)
             if not keys and (self.device.size() != self._size or stale()):
                 self._size = self.device.size()
-                redraw()
+                await redraw()
             keys = tuple(key for key in keys if key.kind != "other")
             if len(keys) == 1 and keys[0] == _STOP:
                 self.device.stop_job()
-                redraw()
+                await redraw()
             elif len(keys) == 1:
                 return keys[0]
             elif keys:

@@ -1,17 +1,18 @@
 """Long questions from the top: rows on the terminal's second screen, moved through with keys."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agentctl.terminal.desk import Desk
-from agentctl.terminal.sheet import Row, paint
+import anyio.to_thread
+
+from agentctl.terminal.desk import Desk, Rows
+from agentctl.terminal.sheet import paint
 
 _SECOND_SCREEN, _FIRST_SCREEN = "\x1b[?1049h", "\x1b[?1049l"
 _CLEAR = "\x1b[H\x1b[2J"
 _FAR = 10**9
 
 
-async def page(desk: Desk, rows: Sequence[Row]) -> None:
+async def page(desk: Desk, rows: Rows) -> None:
     """Show `rows` a screenful at a time until the person leaves. Answers nothing.
 
     Raises:
@@ -22,13 +23,13 @@ async def page(desk: Desk, rows: Sequence[Row]) -> None:
     shown = _Page(desk=desk, rows=rows)
     desk.show(_SECOND_SCREEN)
     try:
-        shown.draw()
+        await shown.draw()
         while True:
             key = await desk.one_key(shown.draw)
             if key.kind in ("escape", "enter") or key.text in ("q", "Q"):
                 return
             shown.move(key.text)
-            shown.draw()
+            await shown.draw()
     finally:
         desk.show(_FIRST_SCREEN)
 
@@ -38,13 +39,16 @@ class _Page:
     """What part of the rows is on the screen."""
 
     desk: Desk
-    rows: Sequence[Row]
+    rows: Rows
     top: int = 0
 
-    def draw(self) -> None:
+    async def draw(self) -> None:
         """Show a screenful; the size may be another one each time."""
+        await anyio.to_thread.run_sync(self._draw)
+
+    def _draw(self) -> None:
         columns, height = self.desk.device.size()
-        painted = paint(self.rows, columns=columns, colour=self.desk.device.colour)
+        painted = paint(self.rows(), columns=columns, colour=self.desk.device.colour)
         room = max(height - 1, 1)
         self.top = max(0, min(self.top, len(painted) - room))
         shown = painted[self.top : self.top + room]

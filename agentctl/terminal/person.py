@@ -1,6 +1,6 @@
 """A question of the model or of a checkpoint: words, one of several, yes or no, a document."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from difflib import unified_diff
 
@@ -24,13 +24,11 @@ class PersonPrompt:
     question: PersonQuestion
     environ: Mapping[str, str] = field(default_factory=dict)
     _options: tuple[str, ...] = ()
-    _rows: tuple[Row, ...] = ()
     _comment: str = ""
 
     async def answer(self) -> PersonAnswer:
         """Return the person's answer; Escape declines. Raises TerminalGone when the terminal hangs up."""
         question = self.question
-        self._rows = tuple(person_rows(question))
         match question.kind:
             case "text":
                 return await self._text()
@@ -42,13 +40,13 @@ class PersonPrompt:
                 return await self._keys(question.options or ("approve", "revise"))
 
     async def _text(self) -> PersonAnswer:
-        self.desk.present(self._rows, (Row(style="keys", text="Enter sends · Esc no answer"),), ">")
+        await self.desk.present(self._rows, (Row(style="keys", text="Enter sends · Esc no answer"),), ">")
         line = await self.desk.line("> ")
         return _DECLINED if line is None else PersonAnswer(text=line)
 
     async def _keys(self, options: tuple[str, ...]) -> PersonAnswer:
         self._options = options
-        self._show_all()
+        await self._show_all()
         while True:
             key = await self.desk.one_key(self._show_all)
             answer = await self._take(key)
@@ -69,14 +67,14 @@ class PersonPrompt:
                 return await self._number()
             case "v":
                 await page(self.desk, self._rows)
-                self._show_all()
+                await self._show_all()
             case "escape":
                 self.desk.show("declined\r\n")
                 return _DECLINED
             case "paste":
-                self._say("several keys at once are not an answer: press one")
+                await self._say("several keys at once are not an answer: press one")
             case _:
-                self._say("press one of the keys above")
+                await self._say("press one of the keys above")
         return None
 
     async def _chosen(self, option: str) -> PersonAnswer | None:
@@ -98,7 +96,7 @@ class PersonPrompt:
         if line is not None and self.question.kind == "choice":
             return PersonAnswer(text=line.strip())
         self._comment = line if line is not None else self._comment
-        self._say("now choose; your words go with it" if self._comment else "still to be answered")
+        await self._say("now choose; your words go with it" if self._comment else "still to be answered")
         return None
 
     async def _number(self) -> PersonAnswer | None:
@@ -106,7 +104,7 @@ class PersonPrompt:
         line = (await self.desk.line("number: ") or "").strip()
         if line.isascii() and line.isdigit() and 1 <= int(line) <= len(self._options):
             return await self._chosen(self._options[int(line) - 1])
-        self._say(f"there are options 1 to {len(self._options)}")
+        await self._say(f"there are options 1 to {len(self._options)}")
         return None
 
     async def _edited(self, option: str) -> PersonAnswer | None:
@@ -114,7 +112,7 @@ class PersonPrompt:
         columns, colour = self.desk.device.size()[0], self.desk.device.colour
         edited = await edit_text(before, suffix=".md", device=self.desk.device, environ=self.environ)
         if edited.problem:
-            self._say(exact(edited.problem))
+            await self._say(exact(edited.problem))
             return None
         diff = unified_diff(before.splitlines(), edited.text.splitlines(), "before", "after", lineterm="")
         for row in paint(framed("\n".join(diff) or "(nothing changed)"), columns=columns, colour=colour):
@@ -125,11 +123,14 @@ class PersonPrompt:
     def _single(self) -> bool:
         return len(self._options) <= _SINGLE_KEYS
 
-    def _say(self, text: str) -> None:
-        self.desk.present((Row(style="plain", text=text),), self._offered(), ">")
+    async def _say(self, text: str) -> None:
+        await self.desk.present(lambda: (Row(style="plain", text=text),), self._offered(), ">")
 
-    def _show_all(self) -> None:
-        self.desk.present(self._rows, self._offered(), ">")
+    async def _show_all(self) -> None:
+        await self.desk.present(self._rows, self._offered(), ">")
+
+    def _rows(self) -> Iterator[Row]:
+        return person_rows(self.question)
 
     def _offered(self) -> tuple[Row, ...]:
         names = ("y", "n") if self.question.kind == "confirm" else ()

@@ -27,21 +27,21 @@ def header() -> JsonObject:
 def result(board: Board, ending: Ending) -> JsonObject:
     """Return the last record: always the same keys, whatever the ending."""
     ended = board.ended
-    reason = ended.reason if ended is not None else board.suspended.reason if board.suspended else ""
+    last = ended or board.suspended
     return {
         "type": "result",
         "schema": SCHEMA,
         "version": __version__,
         "run": board.root,
-        "thread": board.started.thread_id if board.started else "",
-        "agent": board.started.agent if board.started else "",
+        "thread": board.thread,
+        "agent": board.agent,
         "model": board.model,
         "outcome": outcome(board, ending),
         "exit_code": ending.exit_code,
         "answer": ended.answer if ended else "",
         "output": ended.output if ended else None,
-        "reason": ending.reason or reason,
-        "limit": ended.limit if ended else "",
+        "reason": ending.reason or (last.reason if last else ""),
+        "limit": last.limit if last else "",
         "hint": ending.hint,
         "steps": board.steps,
         "tokens": board.tokens,
@@ -67,14 +67,13 @@ def outcome(board: Board, ending: Ending) -> str:
     """Return the outcome in one word, also when the run never began or was cut off."""
     if board.ended is not None:
         return board.ended.outcome
-    if ending.exit_code in _INTERRUPTED:
-        return "cancelled"
-    if board.suspended is not None:
+    if board.suspended is not None and ending.exit_code not in _WORDS:
         return "waiting"
-    return "finished" if ending.exit_code == 0 else "failed"
+    return _WORDS.get(ending.exit_code, "failed")
 
 
-_INTERRUPTED = frozenset({130, 143})
+_WORDS = {0: "finished", 4: "waiting", 5: "refused", 6: "limited", 130: "cancelled", 143: "cancelled"}
+"""Outcomes by exit code, for a run that stands still or never began."""
 
 
 def _kind(question: Question) -> str:

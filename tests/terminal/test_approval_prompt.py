@@ -271,3 +271,28 @@ def test_a_hang_up_is_a_no(ask: Ask) -> None:
 
     answer = terminal.written()["q-1"]
     assert (answer["choice"], answer["by"]) == ("no", "unattended")
+
+
+def test_a_dumb_terminal_gets_no_escape_sequences(ask: Ask) -> None:
+    terminal = ask(approval(command="pytest\x1b[2K -q"), env={"TERM": "dumb"})
+    terminal.wait_for("[n] >")
+
+    terminal.send("t")
+    terminal.wait_for("tell the model why:")
+    terminal.send("no\x7fot now\r")
+
+    answer = terminal.answers()["q-1"]
+    assert (answer["choice"], answer["reason"]) == ("no", "not now")
+    assert b"\x1b" not in terminal.raw
+
+
+def test_a_very_long_document_does_not_stop_the_others(ask: Ask) -> None:
+    """The rows of a megabyte are made and written on a thread; the question can still be answered."""
+    lines = "\n".join(f"+zeile {number} ä" for number in range(40_000))
+    terminal = ask(approval(command=lines), rows=10)
+    terminal.wait_raw(b"longer than the screen", timeout_s=60)
+    terminal.wait_raw(b"[n] >", timeout_s=60)
+
+    terminal.send("n")
+
+    assert terminal.answers()["q-1"]["choice"] == "no"

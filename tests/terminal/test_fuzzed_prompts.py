@@ -13,7 +13,7 @@ import pytest
 from tests.terminal.pty_screen import Asking
 from tests.terminal.samples import approval
 
-TERMINALS, PROMPTS = 10, 20
+TERMINALS, PROMPTS = 20, 10
 KEYS = "ysrantevq?YSRANTEVQ \r\x1b\x7fxj1\x1a\x15\x04é語"
 APART_S = 0.09
 """More than what tells a burst from a key press, and a bit for a busy machine."""
