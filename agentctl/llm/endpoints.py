@@ -119,11 +119,11 @@ def unknown_provider(name: str, provider: str, known: list[str]) -> InvalidInput
 
 
 def _address_in_name(model: str, place: ModelPlace) -> tuple[ModelPlace, str]:
-    """`openai-chat:http://host:port/v1#model` carries its address."""
-    if model.startswith(("http://", "https://")) and "#" in model:
-        address, _, model = model.rpartition("#")
-        return replace(place, base_url=address), model
-    return place, model
+    """`openai-chat:http://host:port/v1#model` carries its address, which is whose the name is."""
+    if not model.startswith(("http://", "https://")) or "#" not in model:
+        return place, model
+    address, _, model = model.rpartition("#")
+    return replace(place, base_url=address), model
 
 
 def _address(

@@ -27,7 +27,7 @@ def open_models(names: Sequence[str], config: ProviderConfig) -> LanguageModel:
         ProviderError: no model of the list has the key that it needs.
     """
     providers = Providers(config)
-    return ModelList(providers.open(names).models, owner=providers)
+    return ModelList(providers.open(names, ModelPlace(origin="user")).models, owner=providers)
 
 
 class Providers:
@@ -51,6 +51,7 @@ class Providers:
     def open(self, names: Sequence[str], place: ModelPlace | None = None) -> "ModelList":
         """Return one model for an ordered fallback list. Names are `provider:model`. May block.
 
+        Without a `place` the names count as a blueprint's, whose addresses get no key.
         A model without a key is passed over when it is called, as if the service had refused it.
 
         Raises:
@@ -59,7 +60,8 @@ class Providers:
         """
         if not names:
             raise bad_name("", "at least one model, written provider:model")
-        models = [self._model(name, place or ModelPlace()) for name in names]
+        place = place or ModelPlace(origin="blueprint")
+        models = [self._model(name, place) for name in names]
         if all(model.missing_key for model in models):
             raise ProviderError(
                 f"No model can be called: {'; '.join(model.missing_key for model in models)}.",

@@ -37,7 +37,7 @@ def providers_of(settings: ProviderConfig) -> Providers:
 
 
 def open_models(names: list[str], settings: ProviderConfig) -> ModelList:
-    return providers_of(settings).open(names)
+    return providers_of(settings).open(names, ModelPlace(origin="user"))
 
 
 OWN = Path(__file__).resolve().parents[1] / "corpus" / "llm"
@@ -111,6 +111,14 @@ async def test_an_address_can_stand_in_the_name() -> None:
 
     assert server.received[0].path == "/v1/chat/completions"
     assert json.loads(server.received[0].body)["model"] == "qwen"
+
+
+async def test_an_address_in_a_name_that_a_blueprint_wrote_gets_no_key_either() -> None:
+    async with replay_server([ok()]) as server:
+        providers = providers_of(config(environment={"OPENAI_API_KEY": KEY}))
+        await providers.open([f"openai-chat:{server.url}/v1#m"]).reply(GO, lambda _: None)
+
+    assert "authorization" not in server.received[0].headers
 
 
 async def test_an_address_that_a_blueprint_named_gets_no_key_and_no_header_of_the_users() -> None:
