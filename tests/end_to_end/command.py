@@ -87,8 +87,8 @@ class Bench:
         """Return the environment that commands get."""
         return {**os.environ, "PYTHONPATH": str(ROOT), "NO_COLOR": "1", **more}
 
-    def agentctl(self, *arguments: str | Path, **more: str) -> Ran:
+    def agentctl(self, *arguments: str | Path, patience_s: float = 60, **more: str) -> Ran:
         """Run agentctl to its end, nobody at the terminal."""
         with self.start(*arguments, **more) as process:
-            out, err = process.communicate(timeout=60)
+            out, err = process.communicate(timeout=patience_s)
             return Ran(code=process.returncode, out=out, err=err)
