@@ -222,7 +222,8 @@ def verdict_words(call_id: str, board: Board) -> str:
         return ""
     decision = decided.decision
     if decision.verdict is Verdict.ALLOW:
-        return f"allowed by {decision.lift}" if decision.lift else "allowed"
+        by = decision.lift or (decision.rule if decision.layer == "launch" else "")
+        return one_line(f"allowed by {by}" if by else "allowed")
     return decision.verdict.word
 
 

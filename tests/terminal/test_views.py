@@ -3,6 +3,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
@@ -18,6 +19,7 @@ from agentctl.protocol.events import (
     ModelRetried,
     Published,
     TextStreamed,
+    ToolCallDecided,
 )
 from agentctl.protocol.messages import ToolMessage, ToolResult
 from agentctl.terminal.api import Ending, Mode, Streams, open_terminal
@@ -174,6 +176,18 @@ def test_a_refused_call_is_told_with_its_reason(show: Show) -> None:
     _, err = show("plain", (published(MessageAdded(message=ToolMessage(result=result))),))
 
     assert "⊘ shell · denied: git push is denied by your config" in err
+
+
+def test_a_call_that_a_flag_let_through_says_so(show: Show) -> None:
+    events = list(short_run())
+    decided = events[4].event
+    assert isinstance(decided, ToolCallDecided)
+    decision = replace(decided.decision, layer="launch", rule="--yolo")
+    events[4] = published(replace(decided, decision=decision))
+
+    _, err = show("plain", tuple(events))
+
+    assert "✓ shell pytest -q · allowed by --yolo · 1.2 s" in err
 
 
 def test_what_the_model_writes_cannot_move_the_cursor(show: Show) -> None:
