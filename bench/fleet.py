@@ -1,10 +1,10 @@
 """A fleet of unlike agents in one process: the workload that the seed system published, rebuilt.
 
 30 % wide (three workers each), 30 % deep (three stages), 20 % reviewers, 20 % analysts (two stages each).
-Every stage visit is two model calls, the first of which appends a note of about 2 KB to shared state. The mock
-runs in its own process and answers `--latency` seconds after each request; at most `--pool` requests are under
-way. Drain is set against calls times latency over pool; memory is proportional (PSS). Writes
-bench/results/fleet.json.
+Every stage visit is two model calls, the first of which appends a note of about 2 KB to shared state. The
+mock runs in its own process and answers `--latency` seconds after each request; at most `--pool` requests
+are under way. Drain is set against calls times latency over pool; memory is proportional (PSS).
+Writes bench/results/fleet.json.
 """
 
 import argparse
