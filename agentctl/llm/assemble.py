@@ -72,12 +72,14 @@ class CallInProgress:
 class PartList:
     """The parts of a reply in the order they began."""
 
-    __slots__ = ("_emit", "_items", "_last")
+    __slots__ = ("_emit", "_half", "_items", "_last")
 
     def __init__(self, emit: Emit) -> None:
         self._emit = emit
         self._items: list[_Prose | CallInProgress] = []
         self._last: _Prose | None = None
+        self._half = ""
+        """The first half of a character that a service split over two pieces."""
 
     @property
     def calls(self) -> list[CallInProgress]:
@@ -89,12 +91,16 @@ class PartList:
 
     def text(self, piece: str, key: object = None) -> None:
         """Add to the current text; another `key` begins a new part."""
+        if self._half or not piece.isascii():
+            piece = self._whole_characters(piece)
         self._prose("text", key).pieces.append(piece)
         if piece:
             self._emit(TextStreamed(text=piece))
 
     def reasoning(self, piece: str, key: object = None) -> None:
         """Add to the current reasoning; another `key` begins a new part."""
+        if self._half or not piece.isascii():
+            piece = self._whole_characters(piece)
         self._prose("reasoning", key).pieces.append(piece)
         if piece:
             self._emit(ReasoningStreamed(text=piece))
@@ -114,6 +120,7 @@ class PartList:
 
     def replace(self, kind: PieceKind, key: object, text: str) -> None:
         """Set the whole text of a part whose end event repeats it; emits what was not streamed."""
+        text = without_half_characters(text)
         prose = self._prose(kind, key)
         seen = "".join(prose.pieces)
         if text == seen:
@@ -147,6 +154,17 @@ class PartList:
                 found.append(_prose_part(item))
         return tuple(found)
 
+    def _whole_characters(self, piece: str) -> str:
+        """Hold back half a surrogate pair until its other half comes; what stays half becomes U+FFFD."""
+        piece, self._half = self._half + piece, ""
+        try:
+            piece.encode()
+        except UnicodeEncodeError:
+            if "\ud800" <= piece[-1] <= "\udbff":
+                piece, self._half = piece[:-1], piece[-1]
+            return without_half_characters(piece)
+        return piece
+
     def _add(self, kind: PieceKind, piece: str, key: object) -> None:
         match kind:
             case "text":
@@ -177,14 +195,47 @@ def read_arguments(text: str) -> tuple[JsonObject, str]:
     if not text.strip():
         return {}, ""
     try:
-        value: JsonValue = json.loads(text)
+        value = _loaded(text)
         if isinstance(value, str) and value.lstrip().startswith("{"):
-            value = json.loads(value)
+            value = _loaded(value)
     except (ValueError, RecursionError):
-        return {}, text
+        return {}, without_half_characters(text)
     if value is None:
         return {}, ""
-    return (value, "") if isinstance(value, dict) else ({}, text)
+    return (value, "") if isinstance(value, dict) else ({}, without_half_characters(text))
+
+
+def without_half_characters(text: str) -> str:
+    """Return `text` with surrogate pairs joined and lone halves as U+FFFD: it can be encoded. Total."""
+    if text.isascii():
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def _loaded(text: str) -> JsonValue:
+    # Line ends inside strings are what models write and JSON forbids; NaN is read by Python and is no JSON.
+    value: JsonValue = json.loads(text, strict=False, parse_constant=_no_number)
+    return _cleaned(value) if "\\ud" in text.lower() else value
+
+
+def _no_number(name: str) -> None:
+    raise ValueError(f"{name} is no JSON")
+
+
+def _cleaned(value: JsonValue) -> JsonValue:
+    match value:
+        case str():
+            return without_half_characters(value)
+        case list():
+            return [_cleaned(item) for item in value]
+        case dict():
+            return _cleaned_object(value)
+        case _:
+            return value
+
+
+def _cleaned_object(value: JsonObject) -> JsonObject:
+    return {without_half_characters(name): _cleaned(item) for name, item in value.items()}
 
 
 def message_of(
@@ -231,7 +282,7 @@ def text_member(value: JsonValue, name: str) -> str:
 
 def _finished(item: CallInProgress, call_id: str) -> ToolCall:
     if item.arguments is not None and not any(item.pieces):
-        arguments, invalid = item.arguments, ""
+        arguments, invalid = _cleaned_object(item.arguments), ""
     else:
         arguments, invalid = read_arguments("".join(item.pieces))
     return ToolCall(

@@ -57,6 +57,8 @@ class ResponsesAssembler:
             case "response.created" | "response.in_progress":
                 self._seen = True
                 self._response_id = text_member(member(event, "response"), "id")
+            case "error":
+                raise in_band_failure(event, where=self._context.target.provider)
             case "response.completed" | "response.incomplete" | "response.failed" | "response.cancelled":
                 self._ended(member(event, "response"), kind)
             case _:

@@ -250,7 +250,7 @@ class _Reader:
     def take(self, event: ServerEvent) -> None:
         if self._assembler.done():
             return
-        if event.data == _DONE:
+        if event.data.strip() == _DONE:
             self._assembler.feed({}, "[DONE]")
             return
         try:
