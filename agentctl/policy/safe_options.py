@@ -126,8 +126,10 @@ class Form:
                 only_operands = True
                 at += 1
             else:
+                # Some programs take what follows an operand as operands: where their number counts, it is
+                # not clear what such a word is.
                 taken = self._option(word, words, at, options)
-                if taken == 0:
+                if taken == 0 or (operands and self.operands < ANY_NUMBER):
                     return None
                 at += taken
         return Parsed(options=tuple(options), operands=tuple(operands), open_ended=open_ended)
