@@ -18,6 +18,7 @@ from agentctl.locations import data_dir
 from agentctl.run.house import House
 from agentctl.settings.settings import Settings
 from agentctl.state.shared_state import SharedState
+from agentctl.tools.mcp.pool import open_pool
 
 
 @asynccontextmanager
@@ -32,21 +33,25 @@ async def open_house(settings: Settings, blueprint: Blueprint) -> AsyncIterator[
     providers = Providers(models)
     journal = await open_journal(data_dir() / "journal.sqlite", clock=clock)
     temp = _temp_folder()
-    executor = open_executor(environment=dict(os.environ), passed=settings.config.environment.pass_)
+    environ = dict(os.environ)
+    executor = open_executor(environment=environ, passed=settings.config.environment.pass_)
     stores: list[SharedState] = []
     try:
-        yield House(
-            settings=settings,
-            journal=journal,
-            providers=providers,
-            executor=executor,
-            hub=Hub(clock),
-            clock=clock,
-            temp=temp,
-            has_script=models.script is not None,
-            local_obstacle=local_obstacle,
-            stores=stores,
-        )
+        async with open_pool(executor) as servers:
+            yield House(
+                settings=settings,
+                journal=journal,
+                providers=providers,
+                executor=executor,
+                hub=Hub(clock),
+                clock=clock,
+                temp=temp,
+                has_script=models.script is not None,
+                local_obstacle=local_obstacle,
+                environ=environ,
+                servers=servers,
+                stores=stores,
+            )
     finally:
         for store in stores:
             await store.aclose()

@@ -25,6 +25,7 @@ from agentctl.run.house import House
 from agentctl.run.policy_layers import layers_of
 from agentctl.run.sandboxing import sandbox_of
 from agentctl.run.stages import StageModel, request_parameters
+from agentctl.run.tool_servers import server_plans
 from agentctl.run.trusted_code import trusted_code
 from agentctl.settings.ceilings import ceilings_of
 from agentctl.settings.model_choice import ModelChoice, WrittenModel, choose_model
@@ -33,6 +34,7 @@ from agentctl.settings.settings import Settings
 from agentctl.tables.declared import WriteBudgetTable
 from agentctl.tools.built_in import built_in_tools
 from agentctl.tools.definition import Tool
+from agentctl.tools.mcp.server import ServerPlan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +52,8 @@ class AgentKind:
     protected: ProtectedPaths
     tools: tuple[Tool, ...]
     """The built-in ones."""
+    servers: tuple[ServerPlan, ...] = ()
+    """The MCP servers that its stages want."""
     read_paths: tuple[Path, ...]
     models: dict[str, StageModel]
     """By stage."""
@@ -82,6 +86,7 @@ def agent_kind(house: House, blueprint: Blueprint, workdir: Path, launch: Launch
         ),
         protected=protected_paths(place, own_places(blueprint)),
         tools=built_in_tools(house.executor, house.clock),
+        servers=server_plans(house, blueprint, workdir),
         read_paths=granted_read_paths(house.settings, blueprint),
         models={stage.name: open_model(house, blueprint, stage) for stage in blueprint.in_order},
         code=code,
@@ -150,6 +155,7 @@ def _stage_rules(settings: Settings, blueprint: Blueprint, stage: StageTable, na
         name=stage.name,
         index=stage.index,
         available=(*stage.available_tools, "fan_out") if stage.mode == "fan_out" else stage.available_tools,
+        connectors=stage.available_connectors,
         required=frozenset(stage.required_tools),
         permissions=parse_permissions(stage.tool_permissions, names=names),
         sandbox=sandbox_of(settings, blueprint, stage),

@@ -27,10 +27,12 @@ from agentctl.run.person import HubPerson
 from agentctl.run.recorder import RunRecorder
 from agentctl.run.runner import RunParts
 from agentctl.run.state_parts import tools_of
+from agentctl.run.tool_servers import server_sources
 from agentctl.settings.edit import remember
 from agentctl.state.pages import Bounds
 from agentctl.state.shared_state import SharedState
 from agentctl.tools.definition import ToolPlace
+from agentctl.tools.outside import Sources
 from agentctl.tools.subagents import subagent_tools
 
 
@@ -127,6 +129,7 @@ def build_tools(
             run_id=seed.run_id,
             parent_run=parent.recorder.run_id if parent else "",
             tools=(*kind.tools, *tools_of(state, bounds), *own),
+            outside=Sources(each=server_sources(house, kind.servers)),
             stages=kind.stages,
             layers=layers,
             safe_list=kind.safe_list,

@@ -1,6 +1,6 @@
 """What all runs of one process share: journal, model services, the machine, the hub for questions."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from agentctl.llm.providers import Providers
 from agentctl.protocol.events import Published
 from agentctl.settings.settings import Settings
 from agentctl.state.shared_state import SharedState
+from agentctl.tools.mcp.pool import ServerPool
 
 
 @dataclass(slots=True, kw_only=True)
@@ -30,6 +31,10 @@ class House:
     """What stood at each blueprint path when the root run began; nothing else may be started in it."""
     trust: str = ""
     """The `--trust` of the command line."""
+    environ: Mapping[str, str] = field(default_factory=dict)
+    """What `${NAME}` in the user's `[[mcp_servers]]` stands for."""
+    servers: ServerPool | None = None
+    """Runs MCP servers; without it runs have none."""
     stores: list[SharedState] = field(default_factory=list)
     """Shared state that was opened; closed with the house."""
     has_script: bool = False

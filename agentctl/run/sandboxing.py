@@ -1,5 +1,7 @@
 """The sandbox of each stage: the user's, narrowed by the blueprint and the stage."""
 
+from collections.abc import Iterable
+
 from agentctl.blueprint.model import Blueprint, StageTable
 from agentctl.executor.sandbox_policy import (
     OnUnavailable,
@@ -14,9 +16,14 @@ from agentctl.tables.declared import SandboxTable
 
 def sandbox_of(settings: Settings, blueprint: Blueprint, stage: StageTable) -> SandboxPolicy:
     """Return what holds for the processes of a stage. Pure."""
+    return sandbox_of_all(settings, blueprint, [stage])
+
+
+def sandbox_of_all(settings: Settings, blueprint: Blueprint, stages: Iterable[StageTable]) -> SandboxPolicy:
+    """Return what holds for a process that outlives a stage: what is allowed in each of them. Pure."""
     user = _layer(settings.config.sandbox, auto_allow=settings.config.sandbox.auto_allow)
-    narrower = [_layer(table) for table in (blueprint.sandbox, stage.sandbox) if table is not None]
-    return effective_policy(user, *narrower)
+    tables = (blueprint.sandbox, *(stage.sandbox for stage in stages))
+    return effective_policy(user, *(_layer(table) for table in tables if table is not None))
 
 
 def _layer(table: SandboxTable, *, auto_allow: bool | None = None) -> SandboxLayer:

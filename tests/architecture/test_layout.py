@@ -29,6 +29,7 @@ ON_DEMAND = {
     "agentctl.policy.shell.second": "tree-sitter is needed only for lines that the strict grammar refused",
     "agentctl.cli.": "a sub-command's module is loaded when it is called",
     "agentctl.settings.edit": "start-up: tomlkit costs 30 ms and is needed only when something is changed",
+    "agentctl.tools.mcp.opening": "start-up: the MCP SDK costs 700 ms and is needed when a server is started",
     "agentctl.tables.outside_tools": "start-up: importlib.metadata costs 15 ms, and few blueprints need it",
 }
 MAX_MODULE_LINES = 400
@@ -118,6 +119,19 @@ def test_imports_stand_at_the_top_unless_the_module_is_listed_with_a_reason(path
 def test_nothing_is_left_open_in_the_source(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     assert not re.search(r"\b(TODO|FIXME|XXX|NotImplementedError)\b", text)
+
+
+def test_the_mcp_sdk_is_known_in_its_own_packages_alone() -> None:
+    allowed = {PACKAGE / "tools" / "mcp" / "wire", PACKAGE / "serve" / "mcp"}
+    outside = [
+        name_of(path)
+        for path in MODULES
+        if re.search(
+            r"^ *(from|import) (mcp|mcp_types|httpx2)\b", path.read_text(encoding="utf-8"), re.MULTILINE
+        )
+        and not allowed & set(path.parents)
+    ]
+    assert not outside
 
 
 def test_every_package_opens_with_its_promise() -> None:

@@ -1,0 +1,128 @@
+"""The MCP servers that runs of a blueprint may use: the user's and, once trusted, the blueprint's own."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from agentctl.blueprint.model import Blueprint, StageTable
+from agentctl.executor.file_types import Roots
+from agentctl.executor.sandbox_policy import SandboxKind, SandboxPolicy
+from agentctl.run.house import House
+from agentctl.run.sandboxing import sandbox_of_all
+from agentctl.tables.declared import McpServerTable
+from agentctl.toml.table import Table
+from agentctl.tools.mcp.server import ServerPlan
+from agentctl.tools.mcp.source import McpTools, wants
+from agentctl.tools.outside import ToolSource, Wanted
+
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_SHORTEST_SECRET = 4
+_BARE = SandboxPolicy(kind=SandboxKind.NONE)
+
+
+def server_plans(house: House, blueprint: Blueprint, workdir: Path) -> tuple[ServerPlan, ...]:
+    """Return the servers that a stage of the blueprint wants, and those that are required. May block.
+
+    Nothing is started. Of two servers with one name the user's counts: the user's rules for it must not come
+    to mean something that a blueprint brings.
+    """
+    user, own, environ = house.settings, blueprint.source, house.environ
+    declared = [
+        *(
+            _Declared(table=table, file=user.table, index=index, folder=user.file.parent, environ=environ)
+            for index, table in enumerate(user.config.mcp_servers)
+        ),
+        *(
+            _Declared(table=table, file=own.table, index=index, folder=own.path.parent, environ=None)
+            for index, table in enumerate(blueprint.mcp_servers)
+        ),
+    ]
+    roots = Roots(workdir=workdir, temp=house.temp_of("servers"), home=Path.home().resolve())
+    plans: dict[str, ServerPlan] = {}
+    for one in declared:
+        stages = [stage for stage in blueprint.in_order if _wants(stage, one.table.name)]
+        if stages or one.table.required:
+            sandbox = sandbox_of_all(user, blueprint, stages) if one.table.sandbox else _BARE
+            plans.setdefault(one.table.name, one.plan(roots, sandbox))
+    return tuple(plans.values())
+
+
+def server_sources(house: House, plans: tuple[ServerPlan, ...]) -> tuple[ToolSource, ...]:
+    """Return where a run gets the tools of its servers from; empty when it wants none."""
+    if not plans or house.servers is None:
+        return ()
+    return (McpTools(pool=house.servers, executor=house.executor, plans=plans),)
+
+
+def _wants(stage: StageTable, server: str) -> bool:
+    return wants(Wanted(tools=stage.available_tools, connectors=stage.available_connectors), server)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Declared:
+    """One `[[mcp_servers]]` table and where it stands."""
+
+    table: McpServerTable
+    file: Table
+    index: int
+    folder: Path
+    environ: Mapping[str, str] | None
+    """What `${NAME}` stands for; None where a file may not reach into the environment."""
+
+    def plan(self, roots: Roots, sandbox: SandboxPolicy) -> ServerPlan:
+        table, filled = self.table, _Filling(self.environ)
+        cwd = (self.folder / Path(table.cwd).expanduser()).resolve() if table.cwd else None
+        return ServerPlan(
+            name=table.name,
+            position=str(self.file.position("mcp_servers", self.index)),
+            command=tuple(self._word(place, word) for place, word in enumerate(table.command)),
+            url=table.url,
+            headers=tuple((name, filled.fill(value)) for name, value in table.headers.items()),
+            env=tuple((name, filled.fill(value)) for name, value in table.env.items()),
+            cwd=cwd,
+            roots=roots,
+            required=table.required,
+            startup_timeout_s=table.startup_timeout,
+            call_timeout_s=table.call_timeout,
+            sandbox=sandbox,
+            sampling=table.sampling,
+            secrets=tuple(filled.secrets.items()),
+            fault=filled.fault,
+        )
+
+    def _word(self, place: int, word: str) -> str:
+        """A word that names a file beside the one that names the server means that file, in any workdir.
+
+        The program itself is looked for in PATH, unless it is written as a path.
+        """
+        if not word or (place == 0 and "/" not in word):
+            return word
+        path = self.folder / word
+        return str(path.resolve()) if path.is_file() else word
+
+
+class _Filling:
+    """Fills `${NAME}` in, and keeps what came in for hiding it in messages."""
+
+    def __init__(self, environ: Mapping[str, str] | None) -> None:
+        self._environ = environ
+        self.secrets: dict[str, str] = {}
+        self.fault = ""
+
+    def fill(self, text: str) -> str:
+        """Return `text` with the variables in it filled in; one that is not set becomes `fault`."""
+        if self._environ is None:
+            return text
+        environ = self._environ
+
+        def value(match: re.Match[str]) -> str:
+            found = environ.get(match[1])
+            if found is None:
+                self.fault = self.fault or f"the environment variable {match[1]} is not set"
+                return ""
+            if len(found) >= _SHORTEST_SECRET:
+                self.secrets[found] = match[0]
+            return found
+
+        return _VARIABLE.sub(value, text)
