@@ -213,9 +213,8 @@ def _details(part: ReasoningPart) -> list[JsonValue]:
 
 
 def _call(call: ToolCall) -> JsonObject:
-    arguments = call.invalid_arguments or json.dumps(
-        call.arguments, ensure_ascii=False, separators=(",", ":")
-    )
+    # What was no JSON stands in the call's answer; here it would break services that parse their own threads.
+    arguments = json.dumps(call.arguments, ensure_ascii=False, separators=(",", ":"))
     found: JsonObject = {
         "id": call.call_id,
         "type": "function",

@@ -170,7 +170,6 @@ def _said(part: TextPart | ReasoningPart | RefusalPart | ToolCall, *, mine: bool
                 "type": "function_call",
                 "call_id": part.call_id,
                 "name": part.tool,
-                "arguments": part.invalid_arguments
-                or json.dumps(part.arguments, ensure_ascii=False, separators=(",", ":")),
+                "arguments": json.dumps(part.arguments, ensure_ascii=False, separators=(",", ":")),
             }
             return [{**item, **part.opaque} if mine else item]

@@ -299,13 +299,17 @@ async def _refusal(response: HttpResponse, provider: str) -> ModelCallFailed:
     else:
         message, code = f"{provider} answers HTTP {status}: {told.message}", told.code
         request_id = request_id or told.request_id
-    return status_failure(
+    failure = status_failure(
         status,
         message,
         code=code,
         request_id=request_id,
         retry_after_s=retry_after_s(response.header),
     )
+    advised = response.header("x-should-retry").lower()
+    if advised not in {"true", "false"} or failure.details.next_model:
+        return failure
+    return ModelCallFailed(message, details=replace(failure.details, retryable=advised == "true"))
 
 
 def _request_id(response: HttpResponse) -> str:
