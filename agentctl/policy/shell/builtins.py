@@ -123,6 +123,7 @@ def _declares(sink: Sink, call: Call) -> None:
     sink.emit(call)
     for word in call.words[1:]:
         text = word if isinstance(word, str) else word.lead
+        sink.holds(text.partition("=")[0].removesuffix("+"), None)
         if text.startswith(("-", "+")):
             if not re.fullmatch(r"-[pxrgfFa]+|--", text) or not isinstance(word, str):
                 sink.flag(f"`{call.program} {text_of(word)}` changes how variables are evaluated")
@@ -141,6 +142,7 @@ def _names(values: str) -> Builtin:
         sink.emit(call)
         skip = False
         for word in call.words[1:]:
+            sink.holds(text_of(word), None)
             if skip:
                 skip = False
                 continue
@@ -165,6 +167,7 @@ def _printf(sink: Sink, call: Call) -> None:
         sink.flag("`printf -v` evaluates the name it is given")
     elif text_of(first).startswith("-v"):
         name = text_of(words[1]) if first == "-v" and len(words) > 1 else text_of(first)[2:]
+        sink.holds(name, None)
         if not _NAME.fullmatch(name) or not own_variable(name):
             sink.flag("`printf -v` evaluates the name it is given")
 
@@ -229,6 +232,7 @@ def _unset(sink: Sink, call: Call) -> None:
     sink.emit(call)
     for word in call.words[1:]:
         text = text_of(word)
+        sink.holds(text, None)
         if word in {"-v", "-f", "-n"}:
             continue
         if not isinstance(word, str) or not _NAME.fullmatch(text) or changes_the_shell(text):

@@ -1,5 +1,6 @@
 """One program to be run, and where its effects are collected."""
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
@@ -7,6 +8,7 @@ from agentctl.policy.shell.places import UNKNOWN, Places
 from agentctl.policy.shell.words import AnyWord, Word
 from agentctl.protocol.effects import Effect, ReachHost, ReadPath, RunProgram, WritePath
 
+_VARIABLE = re.compile(r'"?\$(?:\{([A-Za-z_][A-Za-z0-9_]*)\}|([A-Za-z_][A-Za-z0-9_]*))"?')
 _DEVICE_LIST = "null stdin stdout stderr zero full random urandom"
 _DEVICES = frozenset(f"/dev/{name}" for name in _DEVICE_LIST.split())
 
@@ -67,6 +69,25 @@ class Sink(ABC):
         self.reasons: list[str] = []
         self.places = Places(cwd)
         self.home = home
+        self.unseen = False
+        """A program reads a file whose name is not known."""
+        self.fed: list[AnyWord] = []
+        """The simple command whose output the next one reads; empty where that is not known."""
+        self._values: dict[str, list[AnyWord] | None] = {}
+
+    def holds(self, name: str, values: Sequence[AnyWord] | None) -> None:
+        """Note what variable `name` may hold besides what it held; None where that is not in the line.
+
+        Only the files that a program is seen to read follow from it: never a program, an option or a write.
+        """
+        before = self._values.get(name, [])
+        unknown = values is None or before is None or any(_is_open(value) for value in values)
+        self._values[name] = None if unknown else [*(before or ()), *(values or ())]
+
+    def _held(self, word: Word) -> list[AnyWord] | None:
+        """What `word`, a variable and nothing else, may hold; None where that is not known."""
+        match = _VARIABLE.fullmatch(word.text)
+        return self._values.get(match[1] or match[2]) if match else None
 
     @abstractmethod
     def run(self, call: Call) -> None:
@@ -112,8 +133,14 @@ class Sink(ABC):
     def read(self, word: AnyWord) -> None:
         """Add the read of the file or directory that `word` names; `-` is standard input."""
         text, glob = word, False
-        if not isinstance(text, str):
-            text, glob = (text.path, text.glob or bool(text.path)) if text.path else (_directory(text), False)
+        if isinstance(text, Word):
+            if not text.path:
+                held = self._held(text)
+                if held is not None:
+                    self.read_all(held)
+                    return
+                self.unseen = True
+            text, glob = (text.path, True) if text.path else (_directory(text), False)
         if text and text != "-":
             for path in self.absolute(text):
                 self.effects.append(ReadPath(path=path, glob=glob and _wild(path)))
@@ -160,6 +187,11 @@ class Sink(ABC):
         """Add the writes of all `words`."""
         for word in words:
             self.write(word, tree=tree)
+
+
+def _is_open(value: AnyWord) -> bool:
+    """Whether more than wildcards is unknown of `value`."""
+    return isinstance(value, Word) and not (value.literal or value.path)
 
 
 def _directory(word: Word) -> str:

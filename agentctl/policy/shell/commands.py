@@ -1,6 +1,7 @@
 """Hears what a line runs and turns it into effects: programs, files, hosts, and what cannot be told."""
 
 import re
+from dataclasses import replace
 
 from agentctl.policy.shell.builtins import BUILTINS
 from agentctl.policy.shell.calls import Call, Sink, text_of
@@ -25,12 +26,17 @@ SHELLS = frozenset(_SHELLS_LIST.split())
 class Findings(Sink):
     """What a line does, as far as it has been read. Implements the reader's Listener."""
 
-    scripts = 0
-    """How deep the scripts given to shells are nested."""
+    def __init__(self, *, cwd: str, home: str) -> None:
+        super().__init__(cwd=cwd, home=home)
+        self.scripts = 0
+        """How deep the scripts given to shells are nested."""
+        self._last: tuple[list[AnyWord], list[Redirect]] = ([], [])
+        self._fed_redirects: list[Redirect] = []
 
     def command(self, assignments: list[Assignment], words: list[AnyWord], redirects: list[Redirect]) -> None:
         """See Listener."""
         self.places.plain()
+        self._last = (words, redirects)
         for redirect in redirects:
             self.redirect(redirect)
         if not words:
@@ -50,8 +56,17 @@ class Findings(Sink):
             self.emit(call, needs_rule=False)  # it repeats text that stands in the line
             return
         self.run(call)
-        if redirects and call.program in SHELLS:
-            self._fed(call, redirects)
+        if call.program in SHELLS:
+            self._read_by_shell(call, redirects)
+        self.fed, self._fed_redirects = [], []
+
+    def pipe(self, *, simple: bool) -> None:
+        """See Listener."""
+        self.fed, self._fed_redirects = self._last if simple else ([], [])
+
+    def no_pipe(self) -> None:
+        """See Listener."""
+        self.fed, self._fed_redirects = [], []
 
     def _prefix(self, assignments: list[Assignment], call: Call) -> None:
         """Assignments in front: inert ones are looked through, others need a rule that names them."""
@@ -66,10 +81,13 @@ class Findings(Sink):
 
     def _bare(self, assignment: Assignment) -> None:
         """An assignment that stays: the line's own variables are free, the shell's state is not told."""
-        self.sets(assignment.name, as_written=text_of(_as_word(assignment)))
+        plain = assignment.as_written.startswith(f"{assignment.name}=") and assignment.value is not None
+        values = [assignment.value] if plain and assignment.value is not None else None
+        self.sets(assignment.name, values, as_written=text_of(_as_word(assignment)))
 
-    def sets(self, name: str, *, as_written: str = "") -> None:
+    def sets(self, name: str, values: list[AnyWord] | None, *, as_written: str = "") -> None:
         """See Listener."""
+        self.holds(name, values)
         if own_variable(name):
             return
         if changes_the_shell(name):
@@ -120,10 +138,15 @@ class Findings(Sink):
         if wrapper is not None:
             wrapper(self, call)
             return
+        at = len(self.effects)
         self.emit(call)
         effects = PROGRAMS.get(name)
         if effects is not None:
+            self.unseen = False
             effects(self, call)
+            run = self.effects[at]
+            if self.unseen and isinstance(run, RunProgram):
+                self.effects[at] = replace(run, distrust="a file that it reads is known only to the shell")
 
     def script(self, text: str, call: Call) -> None:
         """See Sink."""
@@ -145,9 +168,15 @@ class Findings(Sink):
             for effect in inside.effects
         )
 
-    def _fed(self, call: Call, redirects: list[Redirect]) -> None:
-        """A shell that reads its commands from a here-string."""
-        for redirect in redirects:
+    def _read_by_shell(self, call: Call, redirects: list[Redirect]) -> None:
+        """A shell that may read its commands from a here-string, a heredoc, or `echo`."""
+        if (
+            self.fed
+            and self.fed[0] in {"echo", "printf"}
+            and not any(isinstance(word, Word) for word in self.fed)
+        ):
+            self.script(" ".join(text_of(word) for word in self.fed[1:]), call)
+        for redirect in (*redirects, *self._fed_redirects):
             if redirect.operator == "<<<" and redirect.word is not None:
                 value = _literal(redirect.word)
                 if value is None:

@@ -8,7 +8,7 @@ from agentctl.policy.shell.lexing import MAX_DEPTH, NAME
 from agentctl.policy.shell.places import UNKNOWN, Dirs
 from agentctl.policy.shell.redirects import read_redirect
 from agentctl.policy.shell.simple import SimpleReader
-from agentctl.policy.shell.words import Refused
+from agentctl.policy.shell.words import AnyWord, Refused, Word
 
 _KEYWORD = re.compile(
     r"(?:if|then|elif|else|fi|while|until|do|done|for|case|esac|select|function|coproc|time|\{|\}|!|\[\[)"
@@ -179,19 +179,23 @@ class CompoundReader(SimpleReader):
             raise Refused("a loop's variable cannot be read")
         if keyword == "select":
             self.flag("`select` reads its choice from a person")
-        self.listener.sets(match[0])
         self.pos = match.end()
         self.space()
-        if not _IN.match(self.text, self.pos):
-            return
+        words = self._loop_words() if _IN.match(self.text, self.pos) else None
+        self.listener.sets(match[0], words)
+
+    def _loop_words(self) -> list[AnyWord]:
         self.pos += 2
+        words: list[AnyWord] = []
         while True:
             self.blanks()
             char = self.text[self.pos : self.pos + 1]
             if char in {"\n", ";", "", "#"}:
-                break
-            if self.word() == "":
+                return words
+            word = self.word()
+            if word == "":
                 raise Refused("a loop's words cannot be read")
+            words += word.alts or [word] if isinstance(word, Word) else [word]
 
     def _case(self) -> None:
         places = self.places

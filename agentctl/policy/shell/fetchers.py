@@ -47,7 +47,7 @@ def _reach_url(sink: Sink, word: AnyWord) -> None:
 
 def _curl(sink: Sink, call: Call) -> None:
     parsed = take_apart(call.words[1:], _CURL)
-    if parsed.unsure:
+    if parsed.unsure or parsed.by_wildcard:
         sink.flag("an expansion could be an option of `curl` that writes a file, or another host")
     for name, value in parsed.options:
         if name in _CURL_WRITES and value is not None:
@@ -83,7 +83,7 @@ _WGET = Grammar(values="aoOPieUtTwQlARDXIB", long_values=names(_WGET_LONG))
 
 def _wget(sink: Sink, call: Call) -> None:
     parsed = take_apart(call.words[1:], _WGET)
-    if parsed.unsure:
+    if parsed.unsure or parsed.by_wildcard:
         sink.flag("an expansion could be an option of `wget` that writes a file, or another host")
     for name, value in parsed.options:
         if value is None:

@@ -44,7 +44,7 @@ def git(sink: Sink, call: Call) -> None:
         _subcommand(sink, call, list(words))
         return
     parsed = take_apart(words, _GLOBALS, first_ends=True)
-    if parsed.unsure:
+    if parsed.unsure or parsed.by_wildcard:
         sink.flag("an expansion could be an option of `git`, or its sub-command")
     if not parsed.rest:
         sink.emit(call)
@@ -63,7 +63,7 @@ def git(sink: Sink, call: Call) -> None:
 
 def _globals(sink: Sink, call: Call, parsed: Parsed) -> bool:
     """Follow the global options; returns whether they leave the sub-command's meaning alone."""
-    inert = not parsed.unsure
+    inert = not (parsed.unsure or parsed.by_wildcard)
     places = sink.places
     for name, value in parsed.options:
         if name == "C" and isinstance(value, str) and value:
@@ -99,13 +99,15 @@ def _subcommand(sink: Sink, call: Call, words: list[AnyWord]) -> None:
         _writes_output(sink, call, rest)
     elif first in _CONNECTS:
         _connects(sink, call, first, rest)
+        if first == "archive":
+            _makes(sink, first, rest)
     elif first in _TREE:
         _changes_tree(sink, first, rest)
     elif first == "config":
         _config(sink, rest)
     elif first in _RUNS:
         _runs(sink, call, first, rest)
-    elif first in {"init", "worktree", "bundle", "archive", "hash-object"}:
+    elif first in {"init", "worktree", "bundle", "hash-object"}:
         _makes(sink, first, rest)
 
 
@@ -130,11 +132,13 @@ _DIFF_GRAMMAR = Grammar(
 
 def _writes_output(sink: Sink, call: Call, words: list[AnyWord]) -> None:
     parsed = take_apart(words, _DIFF_GRAMMAR)
-    if parsed.unsure:
+    if parsed.unsure or parsed.by_wildcard:
         sink.flag("an expansion could be an option of `git` that writes a file")
     for name, value in parsed.options:
-        if name in {"output", "output-directory"} or (name == "o" and "format-patch" in call.words):
-            sink.write(value or "")
+        if name in {"output", "output-directory"} and value is not None:
+            sink.write(value)
+    if "format-patch" in call.words and "--stdout" not in words:
+        sink.write(take_apart(words, Grammar(values="oNv")).value("o") or ".")
     if parsed.has("no-index"):
         sink.read_all(parsed.operands)
 

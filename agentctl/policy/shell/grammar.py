@@ -177,8 +177,9 @@ class Reader(CompoundReader):
         """Read commands joined by `|`."""
         negated = self._prefixes()
         start = self.places.now
-        self.command()
         many = False
+        heard = self.heard
+        self.command()
         while True:
             self.blanks()
             text, pos = self.text, self.pos
@@ -188,8 +189,11 @@ class Reader(CompoundReader):
             self.space()
             many = True
             self.places.at(start)
+            self.listener.pipe(simple=self.heard == heard + 1)
+            heard = self.heard
             self.command()
         if many:
+            self.listener.no_pipe()
             self.places.at(start)
         if negated:
             self.places.negate()

@@ -35,6 +35,8 @@ class Parsed:
     """Everything from the first operand on, where reading stops there."""
     unsure: bool = False
     """A word that only the shell knows could be an option, or an option's name is not certain."""
+    by_wildcard: bool = False
+    """A wildcard could match a file whose name is read as an option; `unsure` says of all else."""
 
     def value(self, *names: str) -> AnyWord | None:
         """Return the value of the last option of these names, or None."""
@@ -68,7 +70,9 @@ def take_apart(words: Sequence[AnyWord], grammar: Grammar, *, first_ends: bool =
         elif lead.startswith("-") and (lead != "-" or not known):
             at += _short(words, at, grammar, parsed)
         else:
-            parsed.unsure = parsed.unsure or (isinstance(word, Word) and word.dashed)
+            if isinstance(word, Word) and word.dashed:
+                parsed.by_wildcard = parsed.by_wildcard or word.glob
+                parsed.unsure = parsed.unsure or not word.glob
             if first_ends:
                 parsed.rest = list(words[at:])
                 parsed.operands += parsed.rest

@@ -8,7 +8,7 @@ from agentctl.policy.shell.fetchers import FETCHERS
 from agentctl.policy.shell.finding import FINDERS
 from agentctl.policy.shell.hosts import host_of
 from agentctl.policy.shell.options import Grammar, Parsed, take_apart
-from agentctl.policy.shell.special import SPECIAL
+from agentctl.policy.shell.special import SPECIAL, awk_writes
 from agentctl.policy.shell.tables import READS, WRITES
 from agentctl.policy.shell.words import AnyWord
 
@@ -26,11 +26,13 @@ class Habits:
     operands: str
     risky: bool
     """It has an option that writes a file or runs a program."""
+    wary: bool
+    """A file name that is read as an option could do harm that its operands do not show."""
 
     def effects(self, sink: Sink, call: Call) -> None:
         """Add what `call` reads and writes."""
         parsed = take_apart(call.words[1:], self.grammar)
-        if self.risky and parsed.unsure:
+        if (self.risky and parsed.unsure) or (self.wary and parsed.by_wildcard):
             sink.flag(
                 f"an expansion could be an option of `{call.program}` that writes a file or runs a program"
             )
@@ -102,8 +104,14 @@ def _habits(options: str, operands: str) -> Habits:
         long_flags=frozenset(name for name in attached if len(name) > 1),
     )
     risky = any(role in "wx" for role in roles.values()) or operands == "rw"
+    wary = risky and (operands not in {"cp", "w"} or "x" in roles.values())
     return Habits(
-        grammar=grammar, roles=roles, program_options=frozenset(program), operands=operands, risky=risky
+        grammar=grammar,
+        roles=roles,
+        program_options=frozenset(program),
+        operands=operands,
+        risky=risky,
+        wary=wary,
     )
 
 
@@ -118,4 +126,14 @@ def _read_tables(*tables: str) -> dict[str, Program]:
     return programs
 
 
-PROGRAMS: dict[str, Program] = {**_read_tables(READS, WRITES), **FETCHERS, **FINDERS, **SPECIAL}
+def _both(first: Program, second: Program) -> Program:
+    def effects(sink: Sink, call: Call) -> None:
+        first(sink, call)
+        second(sink, call)
+
+    return effects
+
+
+_TABLES = _read_tables(READS, WRITES)
+_SCRIPTED = {name: _both(_TABLES[name], awk_writes) for name in ("awk", "gawk", "mawk", "nawk")}
+PROGRAMS: dict[str, Program] = {**_TABLES, **FETCHERS, **FINDERS, **SPECIAL, **_SCRIPTED}

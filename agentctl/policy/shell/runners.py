@@ -53,7 +53,7 @@ def _behind(grammar: Grammar, *, operands: int = 0, text: bool = False) -> Wrapp
     def runner(sink: Sink, call: Call) -> None:
         parsed = take_apart(call.words[1:], grammar, first_ends=True)
         rest = parsed.rest[operands:]
-        if parsed.unsure:
+        if parsed.unsure or parsed.by_wildcard:
             pass_on_guess(sink, call, list(call.words[1:]))
         elif text:
             sink.emit(call)
@@ -175,6 +175,9 @@ def _value_runs(*options: str, grammar: Grammar) -> Callable[[Sink, Call], None]
 
 _SU = Grammar(values="cgGsTw", long_values=names("command session-command group shell whitelist-environment"))
 _EMPTY = Grammar()
+_HYPERFINE = Grammar(
+    values="wmMrpscnuSiPDL", long_values=names("prepare setup cleanup conclude warmup runs shell")
+)
 _GUESS = _package_runner
 
 RUNNERS: dict[str, Wrapper] = {
@@ -245,7 +248,7 @@ RUNNERS: dict[str, Wrapper] = {
     "cross-env": _GUESS,
     "cross-env-shell": _GUESS,
     "dotenvx": _only("run"),
-    "hyperfine": _value_runs("p", "prepare", "setup", "cleanup", grammar=Grammar(values="wmMrpscnuSi")),
+    "hyperfine": _value_runs("p", "prepare", "setup", "cleanup", grammar=_HYPERFINE),
     "nodemon": _value_runs(
         "x", "exec", grammar=Grammar(values="xwed", long_values=names("exec watch ext delay"))
     ),

@@ -5,6 +5,7 @@ shown in the prompt and reached by deny and ask rules. Each command that it sees
 grammar, so that words are unquoted in one way only.
 """
 
+import re
 from collections.abc import Callable, Iterator
 from functools import cache
 
@@ -16,24 +17,26 @@ _COMMANDS = frozenset({"command", "declaration_command", "unset_command", "test_
 _TARGETS = frozenset({"file_redirect"})
 
 
+_UNTRIED = re.compile(r"[^\n\t\x20-\x7e]")
+
+
 @cache
-def _parse() -> Callable[[bytes], Iterator[tuple[str, str]]]:
+def _parse() -> Callable[[bytes], Iterator[tuple[str, int, int]]]:
     # Imported here: most lines never need it, and it costs more than everything else in this package.
     import tree_sitter_bash  # noqa: PLC0415
     from tree_sitter import Language, Node, Parser  # noqa: PLC0415
 
     parser = Parser(Language(tree_sitter_bash.language()))
 
-    def parse(source: bytes) -> Iterator[tuple[str, str]]:
+    def parse(source: bytes) -> Iterator[tuple[str, int, int]]:
         root = parser.parse(source).root_node
         if root.has_error:
-            yield "error", ""
+            yield "error", 0, 0
         waiting: list[Node] = [root]
         while waiting:
             node = waiting.pop()
             if node.type in _COMMANDS or node.type in _TARGETS:
-                text = source[node.start_byte : node.end_byte].decode("utf-8", "replace")
-                yield ("redirect" if node.type in _TARGETS else "command"), text
+                yield ("redirect" if node.type in _TARGETS else "command"), node.start_byte, node.end_byte
             waiting.extend(reversed(node.children))
 
     return parse
@@ -46,9 +49,11 @@ def commands_seen(line: str) -> tuple[list[str], list[RunProgram]]:
     """
     fragments: list[str] = []
     broken = False
-    for kind, text in _parse()(line.encode("utf-8", "replace")):
+    # tree-sitter-bash 0.25 ends the process on some characters of the upper planes: it sees none but ASCII.
+    source = _UNTRIED.sub("_", line).encode("ascii")
+    for kind, start, end in _parse()(source):
         if kind == "error":
             broken = True
         elif len(fragments) < MAX_COMMANDS:
-            fragments.append(text)
+            fragments.append(line[start:end])
     return fragments, rough_commands(line) if broken else []

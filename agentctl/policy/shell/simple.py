@@ -43,11 +43,17 @@ class Listener(Protocol):
     def redirect(self, redirect: Redirect) -> None:
         """A redirection of a compound command, before its commands."""
 
-    def sets(self, name: str) -> None:
-        """A variable is set by a loop."""
+    def sets(self, name: str, values: list[AnyWord] | None) -> None:
+        """A variable is set by a loop to each of `values`; None where they are not in the line."""
 
     def script(self, text: str, call: Call) -> None:
         """A shell is given `text` to run by a heredoc."""
+
+    def pipe(self, *, simple: bool) -> None:
+        """What was heard last is piped into what comes next; `simple` where that is one simple command."""
+
+    def no_pipe(self) -> None:
+        """Nothing is piped into what comes next."""
 
     def flag(self, reason: str) -> None:
         """The line is opaque because of `reason`."""
@@ -62,6 +68,8 @@ class SimpleReader(Lexer):
     def __init__(self, text: str, listener: Listener, *, depth: int = 0) -> None:
         super().__init__(text, depth=depth)
         self.listener = listener
+        self.heard = 0
+        """How many simple commands have been read."""
         self.places = listener.places
         self.heredocs: list[Heredoc] = []
         """Those whose body is still to come."""
@@ -114,6 +122,7 @@ class SimpleReader(Lexer):
                 self._word(assignments, words, fresh=not (assignments or redirects))
         if not (assignments or words or redirects):
             raise Refused("a command is missing")
+        self.heard += 1
         self.listener.command(assignments, words, redirects)
 
     def _word(self, assignments: list[Assignment], words: list[AnyWord], *, fresh: bool) -> None:
@@ -205,6 +214,7 @@ class SimpleReader(Lexer):
             raise Refused("a process substitution is glued to a word")
         word = Word(self.text[start : self.pos])
         word.lead = "/dev/fd/"
+        word.path = "/dev/fd/63"
         words.append(word)
 
     def _parenthesis_behind(

@@ -18,7 +18,7 @@ _SED = Grammar(
 
 def _sed(sink: Sink, call: Call) -> None:
     parsed = take_apart(call.words[1:], _SED)
-    if parsed.unsure:
+    if parsed.unsure or parsed.by_wildcard:
         sink.flag("an expansion could be an option of `sed` that writes a file, or a script that does")
     scripts = [value for name, value in parsed.options if name in {"e", "expression"} and value is not None]
     operands = parsed.operands
@@ -89,7 +89,7 @@ def _tar(sink: Sink, call: Call) -> None:
     if words and isinstance(words[0], str) and words[0] and not words[0].startswith("-"):
         words = _old_style(words)
     parsed = take_apart(words, _TAR)
-    if parsed.unsure:
+    if parsed.unsure or parsed.by_wildcard:
         sink.flag("an expansion could be an option of `tar` that runs a program")
     for name, value in parsed.options:
         text = text_of(value) if value is not None else ""
@@ -167,7 +167,7 @@ def _patch(sink: Sink, call: Call) -> None:
 _DIRECT = re.compile(r">>?\s*\"([^\"]+)\"")
 
 
-def _awk_program(sink: Sink, call: Call) -> None:
+def awk_writes(sink: Sink, call: Call) -> None:
     """A literal file that an awk program writes, on top of what its options and operands read."""
     parsed = take_apart(call.words[1:], Grammar(values="fvFieE"))
     for text in parsed.operands[:1]:
@@ -188,10 +188,29 @@ def _in_place(letter: str) -> Callable[[Sink, Call], None]:
     return program
 
 
-def _find_writer(sink: Sink, call: Call) -> None:
-    """`split` and its like write files next to a prefix."""
-    del call
-    sink.write(".")
+def _into_folder(sink: Sink, call: Call) -> None:
+    """`split` and its like write files that begin with a prefix, and read one."""
+    operands = take_apart(
+        call.words[1:], Grammar(values="abClntdxf", long_values=names("filter bytes lines number"))
+    )
+    sink.read_all(operands.operands[:1])
+    prefix = operands.operands[1] if len(operands.operands) > 1 else "."
+    sink.write(operands.value("f", "prefix") or (prefix if call.program == "split" else "."))
+    command = operands.value("filter")
+    if command is not None:
+        sink.script(text_of(command), call)
+
+
+_OPENSSL_READS = names("in inkey key CAfile cert config")
+
+
+def _openssl(sink: Sink, call: Call) -> None:
+    for at, word in enumerate(call.words[:-1]):
+        following = call.words[at + 1]
+        if word in {"-out", "-keyout", "-writerand"}:
+            sink.write(following)
+        elif isinstance(word, str) and word[:1] == "-" and word[1:] in _OPENSSL_READS:
+            sink.read(following)
 
 
 SPECIAL: dict[str, Callable[[Sink, Call], None]] = {
@@ -206,5 +225,7 @@ SPECIAL: dict[str, Callable[[Sink, Call], None]] = {
     "patch": _patch,
     "perl": _in_place("i"),
     "ruby": _in_place("i"),
-    "csplit": _find_writer,
+    "csplit": _into_folder,
+    "split": _into_folder,
+    "openssl": _openssl,
 }

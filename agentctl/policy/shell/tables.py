@@ -18,7 +18,7 @@ paste : d delimiters : r
 join : 1 2 j t e a v o i : r
 comm : output-delimiter : r
 tsort fmt pr expand unexpand fold : w t g p i tabs width : r
-column : c s t o N R T W E O d table-columns output-separator separator : r
+column : c s o N R T W E O d table-columns output-separator separator : r
 diff : U C I F W x X=r D context unified ignore-matching-lines exclude exclude-from=r starting-file
     from-file=r to-file=r label L width : r
 sdiff : o=w w W I output=w : r
@@ -70,15 +70,11 @@ mknod : m mode : wv
 gzip gunzip bzip2 bunzip2 xz unxz zstd unzstd lz4 compress uncompress pigz lzma brotli : S o=w b suffix
     output=w T : w
 zip : b t x i n P : wr
-split : a b C l n additional-suffix bytes lines number filter=x suffix-length hex-suffixes?
-    numeric-suffixes? : rw
-csplit : b f n prefix digits suffix-format : rv
 dos2unix unix2dos mac2dos : : w
 fallocate : l o length offset : w
 ar : : vwr
 strip : o=w : w
 objcopy : O I : rw
-openssl : out=w in=r inkey=r key=r CAfile=r cert=r passin passout config=r keyout=w : v
 gpg gpg2 : o=w output=w r u homedir=r recipient local-user armor? : r
 ssh-keygen : f=w t b C N q m P : v
 xxd : c g l s o : rw

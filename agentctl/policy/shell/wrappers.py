@@ -41,14 +41,17 @@ def pass_on_guess(sink: Sink, call: Call, words: list[AnyWord]) -> None:
             sink.emit(call.inner(words[at:], needs_rule=False))
 
 
-def _transparent(grammar: Grammar, *, inert: frozenset[str], operands: int = 0) -> Wrapper:
-    """A wrapper whose first operand, behind `operands` others, is the program."""
+def _transparent(grammar: Grammar, *, inert: frozenset[str] | None, operands: int = 0) -> Wrapper:
+    """A wrapper whose first operand, behind `operands` others, is the program.
+
+    With options of `inert` alone it needs no rule of its own; None: it always does.
+    """
 
     def wrapper(sink: Sink, call: Call) -> None:
         parsed = take_apart(call.words[1:], grammar, first_ends=True)
-        if parsed.unsure:
+        if parsed.unsure or parsed.by_wildcard:
             sink.flag(f"an expansion could be an option of `{call.program}`, or the program that it runs")
-        known = all(name in inert for name, _ in parsed.options)
+        known = inert is not None and all(name in inert for name, _ in parsed.options)
         plain = all(isinstance(word, str) for word in parsed.rest[:operands])
         if not known and not _all_known(parsed, grammar):
             pass_on_guess(sink, call, list(call.words[1:]))
@@ -82,23 +85,29 @@ _TIME = _transparent(
     ),
     inert=names("p v f q verbose portability format quiet"),
 )
-_NOTHING = _transparent(Grammar(), inert=frozenset())
-_SETSID = _transparent(Grammar(long_flags=names("ctty fork wait")), inert=frozenset())
+_SETSID = _transparent(Grammar(attached="cfw", long_flags=names("ctty fork wait")), inert=None)
 _IONICE = _transparent(
     Grammar(values="cnpPu", long_values=names("class classdata pid pgid uid"), long_flags=names("ignore")),
     inert=names("c n t class classdata ignore"),
 )
 _CHRT = _transparent(
-    Grammar(values="TPD", long_flags=names("batch fifo idle other rr")), inert=frozenset(), operands=1
+    Grammar(values="TPD", attached="abfiorRm", long_flags=names("batch fifo idle other rr")),
+    inert=None,
+    operands=1,
 )
 _TASKSET = _transparent(
     Grammar(long_flags=names("all-tasks cpu-list pid")), inert=names("c cpu-list"), operands=1
 )
-_CHROOT = _transparent(Grammar(long_values=names("userspec groups")), inert=frozenset(), operands=1)
+_CHROOT = _transparent(Grammar(long_values=names("userspec groups")), inert=None, operands=1)
 _FLOCK = _transparent(
-    Grammar(values="wE", long_values=names("timeout wait conflict-exit-code")), inert=frozenset(), operands=1
+    Grammar(values="wE", attached="snuxeoF", long_values=names("timeout wait conflict-exit-code")),
+    inert=None,
+    operands=1,
 )
-_TRACE = _transparent(Grammar(values="aeEIoOpPsSuX", long_values=names("output trace")), inert=frozenset())
+_TRACE = _transparent(
+    Grammar(values="aeEIoOpPsSuXU", attached="cCdfFhiknqrtTvVwxyYzZ", long_values=names("output trace")),
+    inert=None,
+)
 
 
 def _nice(sink: Sink, call: Call) -> None:
@@ -124,6 +133,8 @@ def _env(sink: Sink, call: Call) -> None:
     parsed = take_apart(call.words[1:], _ENV_GRAMMAR, first_ends=True)
     rest = parsed.rest
     inert = not parsed.options
+    if rest[:1] == ["-"]:
+        rest, inert = rest[1:], False
     while rest and _ASSIGNMENT.match(_lead(rest[0])):
         name, _, value = _lead(rest[0]).partition("=")
         inert = inert and isinstance(rest[0], str) and inert_before_command(name, value)
@@ -154,9 +165,8 @@ _XARGS_GRAMMAR = Grammar(
     long_values=names("arg-file max-lines max-args max-procs max-chars delimiter process-slot-var"),
     long_flags=names("null eof replace exit interactive no-run-if-empty open-tty verbose show-limits"),
 )
-_XARGS_INERT = names(
-    "0 r n P L I d s x null no-run-if-empty max-args max-procs max-lines delimiter max-chars exit t"
-)
+_XARGS_INERT = names("0 r null no-run-if-empty")
+"""Others change how often and with what the inner command runs: they are a rule of their own."""
 _XARGS_FLAGS = names("0 r x t p o")
 
 
@@ -166,7 +176,7 @@ def _xargs(sink: Sink, call: Call) -> None:
     file = parsed.value("a", "arg-file")
     if file is not None:
         sink.read(file)
-    if parsed.unsure:
+    if parsed.unsure or parsed.by_wildcard:
         sink.flag("an expansion could be an option of `xargs`, or the program that it runs")
     known = all(
         name in _XARGS_GRAMMAR.values + _XARGS_GRAMMAR.attached
@@ -178,7 +188,7 @@ def _xargs(sink: Sink, call: Call) -> None:
     mark_text = text_of(mark) if mark is not None else "{}" if parsed.has("I", "i", "replace") else ""
     inner = [_replaced(word, mark_text) for word in parsed.rest] or ["echo"]
     if not mark_text:
-        inner.append(_added())
+        inner.append(_added(sink.fed))
     if not known:
         pass_on_guess(sink, call, list(call.words[1:]))
         return
@@ -196,9 +206,25 @@ def _replaced(word: AnyWord, mark: str) -> AnyWord:
     return unknown
 
 
-def _added() -> Word:
+_PLAIN_TESTS = names(
+    "-name -iname -path -ipath -not -type -maxdepth -mindepth -print -print0 -size -mtime -mmin -o -a -prune"
+    " -regex -iregex -empty"
+)
+
+
+def _added(fed: list[AnyWord]) -> Word:
+    """The words that xargs adds: names of files below a directory where the command in front lists those."""
     word = Word("…")
     word.spread = True
+    texts = [text_of(part) for part in fed]
+    if texts[:2] == ["git", "ls-files"]:
+        word.path = "./*"
+    elif texts[:1] == ["find"] and not any(isinstance(part, Word) for part in fed):
+        starts = 1 if len(texts) > 1 and not texts[1].startswith(("-", "(", "!")) else 0
+        rest = texts[1 + starts :]
+        operands = rest and not rest[0].startswith(("-", "(", "!"))
+        if not operands and all(part in _PLAIN_TESTS for part in rest if part.startswith("-")):
+            word.path = f"{texts[1].rstrip('/')}/*" if starts else "./*"
     return word
 
 
@@ -206,7 +232,7 @@ WRAPPERS: dict[str, Wrapper] = {
     "timeout": _TIMEOUT,
     "gtimeout": _TIMEOUT,
     "nice": _nice,
-    "nohup": _transparent(Grammar(), inert=frozenset({"-"})),
+    "nohup": _transparent(Grammar(), inert=frozenset()),
     "time": _TIME,
     "gtime": _TIME,
     "stdbuf": _STDBUF,
