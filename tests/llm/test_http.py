@@ -1,8 +1,9 @@
 """The seam to the HTTP client does what users need, shown on loopback."""
 
 import json
+import resource
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
@@ -179,7 +180,19 @@ async def test_a_certificate_that_nobody_vouches_for_is_refused() -> None:
     assert caught.value.details.kind == "transport"
 
 
-async def test_a_thousand_calls_at_a_time_share_the_seam() -> None:
+@pytest.fixture
+def many_files() -> Iterator[None]:
+    """Both ends of a thousand connections are in this process."""
+    needed = 2500
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard < needed:
+        pytest.skip("this machine allows too few open files")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, needed), hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+async def test_a_thousand_calls_at_a_time_share_the_seam(many_files: None) -> None:
     body = b"".join(b"data: %d\n\n" % number for number in range(20))
     http, sizes = Http(), []
     options = HttpOptions()
