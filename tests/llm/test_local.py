@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import anyio
@@ -20,7 +21,10 @@ from agentctl.llm.local_server import LocalServer
 from agentctl.protocol.events import LiveEvent, Progressed, TextStreamed
 from agentctl.protocol.messages import ToolCall, ToolSpec, user_text
 
-pytestmark = pytest.mark.anyio
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.skipif(find_spec("xllamacpp") is None, reason="no wheel of llama.cpp for this platform"),
+]
 READ = ToolSpec(
     name="read_file",
     description="Read a file.",

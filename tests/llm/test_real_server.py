@@ -1,6 +1,7 @@
 """A server that nobody here wrote, the genuine llama.cpp, in the three protocols that it speaks."""
 
 from collections.abc import Iterator
+from importlib.util import find_spec
 
 import anyio
 import pytest
@@ -14,7 +15,10 @@ from agentctl.llm.providers import Providers
 from agentctl.protocol.events import LiveEvent, TextStreamed
 from agentctl.protocol.messages import AssistantMessage, Message, ToolMessage, ToolResult, ToolSpec, user_text
 
-pytestmark = pytest.mark.anyio
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.skipif(find_spec("xllamacpp") is None, reason="no wheel of llama.cpp for this platform"),
+]
 KEY = "planned-key-0123456789"
 PROVIDERS = ["llamacpp", "llamacpp-responses", "llamacpp-messages"]
 
