@@ -52,7 +52,7 @@ class HttpCall:
     url: str
     method: str = "POST"
     headers: Mapping[str, str] = field(default_factory=dict)
-    secret_headers: Mapping[str, str] = field(default_factory=dict)
+    secret_headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Headers that carry a key: never sent to another origin."""
     body: bytes = b""
 

@@ -73,7 +73,7 @@ class RetryPolicy:
 class ProviderConfig:
     """Everything that opening a model depends on. Built by wiring from settings, flags and environment."""
 
-    environment: Mapping[str, str] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     providers: Mapping[str, ProviderSettings] = field(default_factory=dict)
     """`[providers.NAME]` of the user's config, and what a blueprint says about one (origin `blueprint`)."""
     models: Mapping[str, JsonObject] = field(default_factory=dict)

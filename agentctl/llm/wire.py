@@ -96,10 +96,10 @@ class Endpoint:
     """Where a target is reached."""
 
     base_url: str
-    key: Callable[[], str]
+    key: Callable[[], str] = field(repr=False)
     """Returns the key, or empty where the service needs none. Asked at each call."""
     headers: Mapping[str, str] = field(default_factory=dict)
-    secret_headers: Mapping[str, str] = field(default_factory=dict)
+    secret_headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Headers taken from the environment: treated as a key."""
     query: Mapping[str, str] = field(default_factory=dict)
     options: HttpOptions = field(default_factory=HttpOptions)
@@ -155,7 +155,7 @@ class WireModel:
 
     def _call(self, request: ModelRequest, key: str) -> HttpCall:
         body = merged(self._protocol.body(request, self._target), request.extra)
-        url = self._endpoint.base_url.rstrip("/") + self._protocol.path(self._target)
+        url = _joined(self._endpoint.base_url, self._protocol.path(self._target))
         for name, value in self._endpoint.query.items():
             url += f"{'&' if '?' in url else '?'}{name}={value}"
         accept = (
@@ -275,6 +275,13 @@ class _Reader:
             self._assembler.whole(value)
         else:
             self._assembler.feed(value, name)
+
+
+def _joined(base: str, path: str) -> str:
+    """People write the version into the address or leave it out: `…/v1` and `/v1/messages` share it."""
+    base = base.rstrip("/")
+    version = path[: path.find("/", 1)] if path.count("/") > 1 else ""
+    return (base.removesuffix(version) if version else base) + path
 
 
 def merged(body: JsonObject, extra: JsonObject) -> JsonObject:

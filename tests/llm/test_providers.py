@@ -105,6 +105,18 @@ async def test_the_keyring_is_asked_when_no_variable_is_set() -> None:
     assert server.received[0].headers["authorization"] == f"Bearer {KEY}"
 
 
+@pytest.mark.parametrize("ending", ["", "/", "/v1", "/v1/"])
+async def test_the_version_may_stand_in_the_address_or_not(ending: str) -> None:
+    message = {"type": "message", "content": [{"type": "text", "text": "ok"}], "stop_reason": "end_turn"}
+    async with replay_server([Answer(body=json.dumps(message).encode())]) as server:
+        environment = {"ANTHROPIC_BASE_URL": server.url + ending, "ANTHROPIC_API_KEY": KEY}
+        await open_models(["anthropic:m"], config(environment=environment)).reply(GO, lambda _: None)
+
+    assert server.received[0].path == "/v1/messages"
+    assert server.received[0].headers["x-api-key"] == KEY
+    assert server.received[0].headers["anthropic-version"]
+
+
 async def test_an_address_can_stand_in_the_name() -> None:
     async with replay_server([ok()]) as server:
         await open_models([f"openai-chat:{server.url}/v1#qwen"], config()).reply(GO, lambda _: None)
