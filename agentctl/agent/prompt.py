@@ -21,6 +21,7 @@ def build_request(context: AgentContext) -> ModelRequest:
     return replace(
         context.plan.request,
         run=context.root_run,
+        cache_key=context.root_run,
         agent=context.agent,
         stage=context.plan.name,
         system=system_prompt(context),
