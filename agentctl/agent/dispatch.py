@@ -3,7 +3,7 @@
 hooks → offered? → arguments valid? → effects → containment → policy → budgets → ask → committed → run
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from agentctl.agent.asking_tool import PersonAbsent, person_asker
@@ -130,7 +130,8 @@ async def run_call(context: AgentContext, ready: Ready, *, settles_at_once: bool
         decision=ready.decision,
     )
     if not settles_at_once:
-        await recorder.commit(completion(done))
+        spent, *above = (dict(node.spent()) for node in context.tools.budgets.lineage)
+        await recorder.commit(replace(completion(done), spent=spent, above=tuple(above)))
     return done
 
 

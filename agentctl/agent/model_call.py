@@ -37,7 +37,8 @@ async def call_model(context: AgentContext) -> AssistantMessage:
         if reply is None:
             continue
         again = await hooks.after_reply(reply)
-        added = MessageAdded(message=reply, step=recorder.snapshot.step + 1)
+        spent, *above = (dict(node.spent()) for node in context.tools.budgets.lineage)
+        added = MessageAdded(message=reply, step=recorder.snapshot.step + 1, spent=spent, above=tuple(above))
         match again:
             case None:
                 await recorder.commit(added)

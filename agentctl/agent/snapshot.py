@@ -78,6 +78,9 @@ class RunSnapshot:
     refused_asks: list[AskRefused] = field(default_factory=list)
     usage: Usage = field(default_factory=Usage)
     spent: dict[str, float] = field(default_factory=dict)
+    """Totals after the last model call, tool call or step; sub-agents' as far as they were known then."""
+    spent_above: tuple[dict[str, float], ...] = ()
+    """The totals of the agents above it at that moment, its parent's first."""
     children: dict[str, ChildStarted] = field(default_factory=dict)
     children_ended: dict[str, ChildEnded] = field(default_factory=dict)
     suspended: RunSuspended | None = None
@@ -113,12 +116,15 @@ class RunSnapshot:
                 self.running[event.call_id] = event
             case CallCompleted():
                 self.completed[event.call_id] = event
+                self._count(event.spent, event.above)
             case StepSettled():
-                self.spent = dict(event.spent)
+                self._count(event.spent, event.above)
             case ContextCompacted():
                 self._compact(event)
             case ChildStarted():
                 self.children[event.child_run] = event
+                # The totals that count it come with the next record; a crash before that must not lose it.
+                self.spent["subagents"] = max(self.spent.get("subagents", 0.0), float(len(self.children)))
             case ChildEnded():
                 self.children_ended[event.child_run] = event
             case RunSuspended():
@@ -156,6 +162,7 @@ class RunSnapshot:
     def _add(self, event: MessageAdded) -> None:
         message = event.message
         self.messages.append(message)
+        self._count(event.spent, event.above)
         match message:
             case AssistantMessage(usage=usage):
                 self.step, self.stage_step = self.step + 1, self.stage_step + 1
@@ -167,6 +174,10 @@ class RunSnapshot:
                 self.edited.pop(result.call_id, None)
             case _:
                 self.nudges += message.source == "nudge"
+
+    def _count(self, spent: dict[str, float], above: tuple[dict[str, float], ...]) -> None:
+        if spent:
+            self.spent, self.spent_above = dict(spent), above
 
     def _answer(self, event: QuestionAnswered) -> None:
         question = self.questions.pop(event.question_id, None)

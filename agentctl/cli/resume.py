@@ -6,7 +6,6 @@ from typing import Annotated
 import anyio
 import typer
 
-from agentctl import __version__
 from agentctl.agent.snapshot import RunSnapshot
 from agentctl.blueprint.load import load_blueprint, parse_blueprint
 from agentctl.blueprint.model import Blueprint
@@ -31,14 +30,10 @@ from agentctl.cli.wiring import open_house
 from agentctl.errors import ExitCode, UsageError
 from agentctl.journal.sqlite import open_journal
 from agentctl.locations import data_dir
-from agentctl.protocol.events import LaunchFlags, RunResumed, RunStarted
-from agentctl.run.agent_kind import agent_kind
-from agentctl.run.build import RunSeed
-from agentctl.run.family import family_run
+from agentctl.protocol.events import LaunchFlags, RunStarted
 from agentctl.run.house import House
-from agentctl.run.inputs import checked_workdir
-from agentctl.run.resume import answered_by, read_snapshot
-from agentctl.run.state_parts import open_live_state, open_store
+from agentctl.run.resume import read_snapshot
+from agentctl.run.start import resumed
 from agentctl.settings.load import load_settings
 
 app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
@@ -98,37 +93,8 @@ async def _find_and_resume(run: str, said: LaunchFlags, model: str, output: Outp
 async def _resume(
     house: House, blueprint: Blueprint, snapshot: RunSnapshot, launch: LaunchFlags, output: Output
 ) -> int:
-    started = snapshot.started
-    assert started is not None, "the caller looked"  # noqa: S101
-    workdir = checked_workdir(Path(started.workdir))
-    kind = agent_kind(house, blueprint, workdir, launch)
-    house.catalogue_sha256 = started.catalogue_sha256
-    house.providers.already_answered(answered_by(snapshot), run=started.run_id)
-    lease = await house.journal.acquire(started.thread_id)
-    seed = RunSeed(
-        run_id=started.run_id,
-        thread_id=started.thread_id,
-        workdir=workdir,
-        launch=launch,
-        live=await open_live_state(house.journal, started.thread_id),
-        store=open_store(house, blueprint, started.thread_id),
-        context=started.context,
-    )
-    try:
-        async with show_run(house, output) as view:
-            parts = family_run(house, kind, seed, snapshot)
-            resumed = RunResumed(
-                launch=launch,
-                version=__version__,
-                blueprint_sha256=blueprint.source.sha256,
-                thread_id=started.thread_id,
-                model=started.model,
-                spent=dict(snapshot.spent),
-            )
-            await parts.recorder.commit(resumed)
-            code = await view.drive(parts)
-    finally:
-        await lease.release()
+    async with show_run(house, output) as view, resumed(house, blueprint, snapshot, launch) as parts:
+        code = await view.drive(parts)
     if code == ExitCode.FINISHED:
         house.providers.check_all_read()
     return code

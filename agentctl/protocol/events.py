@@ -81,6 +81,10 @@ class MessageAdded:
 
     message: Message
     step: int = 0
+    spent: dict[str, float] = field(default_factory=dict)
+    """The run's totals after the model call that gave it; empty for other messages."""
+    above: tuple[dict[str, float], ...] = ()
+    """The totals of the agents above it at that moment, its parent's first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,6 +164,10 @@ class CallCompleted:
     elapsed_s: float
     bytes_written: int = 0
     files_written: int = 0
+    spent: dict[str, float] = field(default_factory=dict)
+    """The run's totals after it, where it is recorded before its step settles."""
+    above: tuple[dict[str, float], ...] = ()
+    """The totals of the agents above it at that moment, its parent's first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,6 +177,8 @@ class StepSettled:
     step: int
     usage: Usage
     spent: dict[str, float]
+    above: tuple[dict[str, float], ...] = ()
+    """The totals of the agents above it at that moment, its parent's first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

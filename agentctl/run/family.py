@@ -23,7 +23,7 @@ from agentctl.run.children import ChildSeed
 from agentctl.run.house import House
 from agentctl.run.inputs import checked_inputs
 from agentctl.run.recorder import RunRecorder
-from agentctl.run.resume import answered_by, read_snapshot
+from agentctl.run.resume import answered_by, read_snapshot, with_sub_agents
 from agentctl.run.runner import RunParts, run_or_fail
 from agentctl.state.shared_backend import InvalidKey
 from agentctl.state.shared_state import SharedState
@@ -105,6 +105,7 @@ async def open_child(house: House, parent: RunParts, seed: ChildSeed) -> OpenedC
     snapshot = RunSnapshot()
     if seed.resumed:
         snapshot = await read_snapshot(house.journal, seed.run_id)
+        await with_sub_agents(house.journal, seed.run_id, snapshot)
         house.providers.already_answered(answered_by(snapshot), run=parent.root_run)
     workdir, launch = parent.tools.place.workdir, parent.recorder.snapshot.launch
     kind = await anyio.to_thread.run_sync(agent_kind, house, blueprint, workdir, launch)

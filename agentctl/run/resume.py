@@ -23,6 +23,26 @@ async def read_snapshot(journal: Journal, run_id: str, *, until: int | None = No
     return snapshot
 
 
+async def with_sub_agents(journal: Journal, run_id: str, snapshot: RunSnapshot) -> RunSnapshot:
+    """Take what the sub-agents' journals say of this run's totals into `snapshot`; return it.
+
+    A sub-agent's record holds the totals of all agents above it, and may be younger than the run's own.
+    """
+    level = [(run_id, 0)]
+    while level:
+        parent, depth = level.pop()
+        for info in await journal.runs(parent_run=parent):
+            child = RunSnapshot()
+            for record in await journal.read(info.run_id):
+                for event in record.events:
+                    child.apply(event)
+            if len(child.spent_above) > depth:
+                for name, amount in child.spent_above[depth].items():
+                    snapshot.spent[name] = max(snapshot.spent.get(name, 0.0), amount)
+            level.append((info.run_id, depth + 1))
+    return snapshot
+
+
 def answered_by(snapshot: RunSnapshot) -> list[str]:
     """Return the ids of the replies that this run got: where a scripted model goes on from."""
     return [

@@ -11,14 +11,14 @@ from agentctl import __version__
 from agentctl.agent.snapshot import RunSnapshot
 from agentctl.blueprint.model import Blueprint
 from agentctl.ids import new_run_id, new_thread_id
-from agentctl.protocol.events import LaunchFlags, MessageAdded, Noted, RunStarted
+from agentctl.protocol.events import LaunchFlags, MessageAdded, Noted, RunResumed, RunStarted
 from agentctl.protocol.messages import user_text
 from agentctl.run.agent_kind import AgentKind, agent_kind
 from agentctl.run.build import RunSeed
 from agentctl.run.family import catalogue_hashes, family_run, spawns
 from agentctl.run.house import House
-from agentctl.run.inputs import checked_inputs
-from agentctl.run.resume import thread_messages
+from agentctl.run.inputs import checked_inputs, checked_workdir
+from agentctl.run.resume import answered_by, thread_messages, with_sub_agents
 from agentctl.run.runner import RunParts
 from agentctl.run.state_parts import open_live_state, open_store
 
@@ -77,6 +77,53 @@ async def begun(
         )
         notices = dict.fromkeys(model.notice for model in kind.models.values() if model.notice)
         await parts.recorder.commit(*(Noted(level="warning", text=text) for text in notices))
+        yield parts
+    finally:
+        with anyio.CancelScope(shield=True):
+            await lease.release()
+
+
+@asynccontextmanager
+async def resumed(
+    house: House, blueprint: Blueprint, snapshot: RunSnapshot, launch: LaunchFlags
+) -> AsyncIterator[RunParts]:
+    """Give the parts of a run that goes on from where its journal stands; the thread is let go at the end.
+
+    `snapshot` is what `read_snapshot` gave for a run that began and has not ended.
+
+    Raises:
+        UsageError: the workdir is gone.
+        InvalidInput: a rule or a model name is invalid, or code is not trusted.
+        StateConflict: another process has the thread.
+    """
+    started = snapshot.started
+    assert started is not None, "the caller looked"  # noqa: S101
+    await with_sub_agents(house.journal, started.run_id, snapshot)
+    workdir = checked_workdir(Path(started.workdir))
+    kind = agent_kind(house, blueprint, workdir, launch)
+    house.catalogue_sha256 = started.catalogue_sha256
+    house.providers.already_answered(answered_by(snapshot), run=started.run_id)
+    lease = await house.journal.acquire(started.thread_id)
+    try:
+        seed = RunSeed(
+            run_id=started.run_id,
+            thread_id=started.thread_id,
+            workdir=workdir,
+            launch=launch,
+            live=await open_live_state(house.journal, started.thread_id),
+            store=open_store(house, blueprint, started.thread_id),
+            context=started.context,
+        )
+        parts = family_run(house, kind, seed, snapshot)
+        going_on = RunResumed(
+            launch=launch,
+            version=__version__,
+            blueprint_sha256=blueprint.source.sha256,
+            thread_id=started.thread_id,
+            model=started.model,
+            spent=dict(snapshot.spent),
+        )
+        await parts.recorder.commit(going_on)
         yield parts
     finally:
         with anyio.CancelScope(shield=True):

@@ -76,8 +76,8 @@ class MemoryJournal:
     """Implements `Journal`. What is stored is encoded and decoded as on disk.
 
     `kill_at` is the number of the append, counted from 1 in this journal, at which `ProcessKilled` is raised:
-    `before` the commit is durable, or `after`, when the caller does not learn that it is. `reopened()` is
-    what a new process finds.
+    `before` the commit is durable, or `after`, when the caller does not learn that it is. From then on it
+    takes nothing more, whatever is cleaned up. `reopened()` is what a new process finds.
     """
 
     def __init__(
@@ -90,6 +90,7 @@ class MemoryJournal:
         self._kill_at = kill_at
         self._tables = _Tables()
         self._me = object()
+        self._dead = False
         self.appends = 0
         """Appends tried through this object."""
 
@@ -102,11 +103,15 @@ class MemoryJournal:
 
     async def append(self, commit: Commit) -> Appended:
         """Make `commit` durable; see `Journal`."""
+        if self._dead:
+            raise ProcessKilled
         self.appends += 1
         if self._kill_at == (self.appends, "before"):
+            self._dead = True
             raise ProcessKilled
         appended = self._append(commit)
         if self._kill_at == (self.appends, "after"):
+            self._dead = True
             raise ProcessKilled
         return appended
 
