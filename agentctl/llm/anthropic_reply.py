@@ -12,7 +12,7 @@ from agentctl.llm.assemble import (
 )
 from agentctl.llm.wire import ReplyContext
 from agentctl.protocol.messages import AssistantMessage, StopReason, Usage
-from agentctl.protocol.values import JsonObject, JsonValue
+from agentctl.protocol.values import JsonObject
 
 _STOPS: dict[str, StopReason] = {
     "end_turn": "end",
@@ -32,9 +32,9 @@ class MessagesAssembler:
     def __init__(self, context: ReplyContext) -> None:
         self._context = context
         self._parts = PartList(context.emit)
-        self._calls: dict[JsonValue, CallInProgress] = {}
-        self._blocks: dict[JsonValue, JsonObject] = {}
-        self._inputs: dict[JsonValue, list[str]] = {}
+        self._calls: dict[str, CallInProgress] = {}
+        self._blocks: dict[str, JsonObject] = {}
+        self._inputs: dict[str, list[str]] = {}
         self._stop: StopReason | None = None
         self._done = False
         self._seen = False
@@ -44,12 +44,12 @@ class MessagesAssembler:
 
     def feed(self, event: JsonObject, name: str) -> None:
         """Take one event."""
-        match event.get("type") or name:
+        match text_member(event, "type") or name:
             case "content_block_delta":
-                self._delta(event.get("index"), member(event, "delta"))
+                self._delta(str(event.get("index")), member(event, "delta"))
             case "content_block_start":
                 self._seen = True
-                self._start(event.get("index"), member(event, "content_block"))
+                self._start(str(event.get("index")), member(event, "content_block"))
             case "message_start":
                 self._seen = True
                 message = member(event, "message")
@@ -60,7 +60,7 @@ class MessagesAssembler:
                 self._stopped(member(event, "delta"))
                 self._count(member(event, "usage"))
             case "content_block_stop":
-                self._end_block(event.get("index"))
+                self._end_block(str(event.get("index")))
             case "message_stop":
                 self._done = True
             case _:
@@ -74,7 +74,7 @@ class MessagesAssembler:
         self._seen = self._done = True
         self._response_id = text_member(body, "id")
         for index, block in enumerate(members(body, "content")):
-            self._start(index, block)
+            self._start(str(index), block)
         self._stopped(body)
         self._count(member(body, "usage"))
 
@@ -109,7 +109,7 @@ class MessagesAssembler:
             response_id=self._response_id,
         )
 
-    def _start(self, index: JsonValue, block: JsonObject) -> None:
+    def _start(self, index: str, block: JsonObject) -> None:
         match text_member(block, "type"):
             case "text":
                 self._parts.text(text_member(block, "text"), index)
@@ -128,7 +128,7 @@ class MessagesAssembler:
                 self._blocks[index] = {name: value for name, value in block.items() if name != "caller"}
                 self._parts.block(self._blocks[index])
 
-    def _delta(self, index: JsonValue, delta: JsonObject) -> None:
+    def _delta(self, index: str, delta: JsonObject) -> None:
         match delta.get("type"):
             case "text_delta":
                 self._parts.text(text_member(delta, "text"), index)
@@ -143,7 +143,7 @@ class MessagesAssembler:
                 # citations: the text itself came as text
                 pass
 
-    def _input(self, index: JsonValue, piece: str) -> None:
+    def _input(self, index: str, piece: str) -> None:
         call = self._calls.get(index)
         if call is not None:
             call.pieces.append(piece)
@@ -152,7 +152,7 @@ class MessagesAssembler:
             pieces = self._inputs.setdefault(index, [])
             pieces.append(piece)
 
-    def _end_block(self, index: JsonValue) -> None:
+    def _end_block(self, index: str) -> None:
         pieces = self._inputs.pop(index, None)
         if pieces:
             self._blocks[index]["input"] = read_arguments("".join(pieces))[0]

@@ -252,7 +252,38 @@ def message_of(
         stop = "end"
     if stop == "end" and any(isinstance(part, RefusalPart) for part in parts):
         stop = "refusal"
-    return AssistantMessage(parts=parts, stop=stop, usage=usage, model=model, response_id=response_id)
+    return AssistantMessage(
+        parts=tuple(_encodable(part) for part in parts),
+        stop=stop,
+        usage=usage,
+        model=model,
+        response_id=without_half_characters(response_id),
+    )
+
+
+def _encodable(part: AssistantPart) -> AssistantPart:
+    """Whatever a service sent can be written down."""
+    match part:
+        case TextPart(text=text, opaque=opaque):
+            return TextPart(text=without_half_characters(text), opaque=_cleaned_object(opaque))
+        case ReasoningPart(text=text, opaque=opaque):
+            return ReasoningPart(text=without_half_characters(text), opaque=_cleaned_object(opaque))
+        case RefusalPart(text=text):
+            return RefusalPart(text=without_half_characters(text))
+        case ToolCall():
+            return ToolCall(
+                call_id=without_half_characters(part.call_id),
+                tool=without_half_characters(part.tool),
+                arguments=part.arguments,
+                invalid_arguments=part.invalid_arguments,
+                opaque=_cleaned_object(part.opaque),
+            )
+
+
+def is_first(choice: JsonObject) -> bool:
+    """Return whether this is the first of several answers, or the only one. Total."""
+    index = choice.get("index")
+    return not isinstance(index, int) or index == 0
 
 
 def whole_number(value: JsonValue) -> int:

@@ -1,6 +1,6 @@
 """Gemini's `generateContent`: the reply, streamed or whole; both have one form."""
 
-from agentctl.llm.assemble import PartList, member, members, message_of, text_member, whole_number
+from agentctl.llm.assemble import PartList, is_first, member, members, message_of, text_member, whole_number
 from agentctl.llm.failures import plain_failure
 from agentctl.llm.wire import ReplyContext
 from agentctl.protocol.messages import AssistantMessage, StopReason, Usage
@@ -42,7 +42,7 @@ class GeminiAssembler:
             self._seen = True
             self._stop = "filtered"
         for candidate in members(event, "candidates"):
-            if candidate.get("index") in {0, None}:
+            if is_first(candidate):
                 self._seen = True
                 self._candidate(candidate)
 

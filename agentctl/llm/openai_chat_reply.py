@@ -6,6 +6,7 @@ from hashlib import sha256
 from agentctl.llm.assemble import (
     CallInProgress,
     PartList,
+    is_first,
     member,
     members,
     message_of,
@@ -68,7 +69,7 @@ class ChatAssembler:
             return
         self._seen = True
         for choice in choices:
-            if isinstance(choice, dict) and choice.get("index") in {0, None}:
+            if isinstance(choice, dict) and is_first(choice):
                 self._choice(choice)
 
     def whole(self, body: JsonObject) -> None:
@@ -208,7 +209,7 @@ class ChatAssembler:
         reason = choice.get("finish_reason")
         if not isinstance(reason, str) or not reason:
             return
-        if choice.get("native_finish_reason") in _CUT:
+        if text_member(choice, "native_finish_reason") in _CUT:
             # OpenRouter says `tool_calls` of a turn that the service behind it cut inside the arguments.
             reason = "length"
         failed = _FAILED.get(reason)

@@ -255,7 +255,7 @@ class _Reader:
             return
         try:
             value = parse_json(event.data)
-        except ValueError:
+        except (ValueError, RecursionError):
             # Half an event at the end of a cut stream; the missing terminator tells the rest.
             return
         if isinstance(value, list) and event.name == "whole":

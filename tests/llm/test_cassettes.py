@@ -12,8 +12,9 @@ from cassettes import FOLDERS, Exchange, Played, all_exchanges, load, play, prot
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentctl.llm.base import ModelCallFailed
+from agentctl.llm.base import ModelCallFailed, ModelRequest
 from agentctl.llm.wire import merged
+from agentctl.protocol.codec import encode
 from agentctl.protocol.events import TextStreamed
 from agentctl.protocol.messages import AssistantMessage, TextPart, ToolCall
 
@@ -155,3 +156,54 @@ def test_a_stream_that_is_cut_anywhere_never_claims_to_be_whole(exchange: Exchan
     if message.stop != "incomplete":
         same = [one for one in message.parts if isinstance(one, TextPart | ToolCall)]
         assert same == [one for one in expected.parts if isinstance(one, TextPart | ToolCall)]
+
+
+ODD = st.sampled_from(
+    [None, True, 0, -1, 1.5, "", "x", "\ud800", [], {}, [None], [{}], {"a": 1}, ["x"], 10**30, "null"]
+)
+
+
+def places_in(value: object, path: tuple[object, ...] = ()) -> list[tuple[object, ...]]:
+    found = [path] if path else []
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, one in items:
+        found += places_in(one, (*path, key))
+    return found
+
+
+def spoilt(text: str, place: int, odd: object) -> str:
+    """The JSON text with another value at one place."""
+    document = json.loads(text)
+    paths = places_in(document)
+    path = paths[place % len(paths)]
+    at = document
+    for key in path[:-1]:
+        at = at[key]
+    at[path[-1]] = odd
+    return json.dumps(document)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    exchange=st.sampled_from(OWN_EXCHANGES),
+    line=st.integers(min_value=0, max_value=1000),
+    place=st.integers(min_value=0, max_value=1000),
+    odd=ODD,
+)
+def test_whatever_a_service_sends_is_a_reply_or_a_typed_failure(
+    exchange: Exchange, line: int, place: int, odd: object
+) -> None:
+    lines = exchange.body.decode().split("\n")
+    at = [number for number, one in enumerate(lines) if one.startswith(("data: {", "{"))]
+    number = at[line % len(at)]
+    mark = "data: " if lines[number].startswith("data: ") else ""
+    lines[number] = mark + spoilt(lines[number].removeprefix(mark), place, odd)
+
+    try:
+        message = anyio.run(play, exchange, ["\n".join(lines).encode()]).message
+    except ModelCallFailed:
+        return
+
+    json.dumps(encode(message), ensure_ascii=False).encode()
+    again = ModelRequest(system="", messages=(message,))
+    json.dumps(protocol(exchange).body(again, target_of(exchange)), ensure_ascii=False).encode()
