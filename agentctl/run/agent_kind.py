@@ -23,6 +23,7 @@ from agentctl.policy.safe_list import SafeList
 from agentctl.protocol.events import LaunchFlags
 from agentctl.run.house import House
 from agentctl.run.policy_layers import layers_of
+from agentctl.run.read_paths import granted_read_paths
 from agentctl.run.sandboxing import sandbox_of
 from agentctl.run.stages import StageModel, request_parameters
 from agentctl.run.tool_servers import server_plans
@@ -87,7 +88,7 @@ def agent_kind(house: House, blueprint: Blueprint, workdir: Path, launch: Launch
         protected=protected_paths(place, own_places(blueprint)),
         tools=built_in_tools(house.executor, house.clock),
         servers=server_plans(house, blueprint, workdir),
-        read_paths=granted_read_paths(house.settings, blueprint),
+        read_paths=granted_read_paths(settings, blueprint, place),
         models={stage.name: open_model(house, blueprint, stage) for stage in blueprint.in_order},
         code=code,
         state=plan_state(blueprint, lambda reference, position: code.load(reference, position=position)),
@@ -186,12 +187,3 @@ def ceilings_in(
     return ceilings_in_effect(
         user=ceilings_of(config.limits, config.write_budget, names=names, table=user), narrower=narrower
     )
-
-
-def granted_read_paths(settings: Settings, blueprint: Blueprint) -> tuple[Path, ...]:
-    """Return the directories outside that may be read: declared by the blueprint and granted by the user."""
-    agent = settings.config.agents.get(blueprint.name)
-    granted = (*settings.config.read_paths.allow, *(agent.read_paths.allow if agent else ()))
-    grants = [Path(text).expanduser().resolve() for text in granted]
-    wanted = [Path(text).expanduser().resolve() for text in blueprint.read_paths.allow]
-    return tuple(path for path in wanted if any(path.is_relative_to(grant) for grant in grants))

@@ -21,8 +21,9 @@ from agentctl.protocol.decisions import Decision
 from agentctl.protocol.effects import Effect, ReachHost, SpawnAgent
 from agentctl.protocol.tool_names import canonical_tool
 from agentctl.protocol.values import JsonObject
-from agentctl.run.agent_kind import granted_read_paths, own_places
+from agentctl.run.agent_kind import own_places
 from agentctl.run.policy_layers import in_stage, layers_of
+from agentctl.run.read_paths import granted_read_paths
 from agentctl.settings.rules import remembered_rules, shipped_table
 from agentctl.settings.settings import Settings
 from agentctl.tables.declared import PolicyTestCall
@@ -125,6 +126,6 @@ def judge_of(settings: Settings, blueprint: Blueprint, machine: Machine, launch:
             temp=machine.workdir,
             home=machine.home,
             why_protected=protected_paths(place, own_places(blueprint)).why,
-            read_paths=granted_read_paths(settings, blueprint),
+            read_paths=granted_read_paths(settings, blueprint, place),
         ),
     )

@@ -4,7 +4,6 @@ The differences are listed with their reasons in docs/policy.md; `DIFFERENT` and
 """
 
 import json
-import re
 from pathlib import Path
 from typing import TypeAlias
 
@@ -360,11 +359,3 @@ def test_writes_of_one_step_share_the_budget_as_there(vector: Vector) -> None:
     ]
 
     assert written == [answer == "written" for answer in vector["expected"]]
-
-
-def test_the_differences_are_those_of_the_document() -> None:
-    text = (ROOT / "docs" / "policy.md").read_text("utf-8")
-
-    listed = set(re.findall(r"TS-\d+", text))
-
-    assert listed == set(DIFFERENT)
