@@ -46,7 +46,10 @@ def _expression(sink: Sink, call: Call, words: list[AnyWord], at: int, starts: l
             sink.run(call.inner(inner, needs_rule=True, last=False))
         return end - at + 1
     if word == "-delete":
-        sink.write_all(starts, tree=True)
+        # With a test it takes what fits, without one the whole tree.
+        first = next(index for index, one in enumerate(words) if _starts_expression(one))
+        tested = any(text_of(one) not in {"-delete", "-depth"} for one in words[first:])
+        sink.write_all(starts, tree=not tested)
     elif word in _WRITES:
         sink.write(following)
         return 2

@@ -104,7 +104,7 @@ def _habits(options: str, operands: str) -> Habits:
         long_flags=frozenset(name for name in attached if len(name) > 1),
     )
     risky = any(role in "wx" for role in roles.values()) or operands == "rw"
-    wary = risky and (operands not in {"cp", "w"} or "x" in roles.values())
+    wary = risky and (operands not in {"cp", "w", "t"} or "x" in roles.values())
     return Habits(
         grammar=grammar,
         roles=roles,
