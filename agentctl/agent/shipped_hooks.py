@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import subprocess
+import threading
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -200,7 +201,6 @@ class Notify(Hook):
         super().__init__(**params)
         command = params.get("command")
         self._command = tuple(str(word) for word in command) if isinstance(command, list | tuple) else ()
-        self._started: list[subprocess.Popen[bytes]] = []
 
     def show(self, published: Published) -> None:
         """Tell a person about a question, or that a run stands still or has ended. Does not wait."""
@@ -208,7 +208,6 @@ class Notify(Hook):
         command = self._command or (("notify-send", "agentctl") if shutil.which("notify-send") else ())
         if not words or not command:
             return
-        self._started = [process for process in self._started if process.poll() is None]
         try:
             # SAFETY: the words before the last are the user's own or trusted with the blueprint; the last is
             # one argument that no shell reads. Credentials are not in its environment.
@@ -222,7 +221,8 @@ class Notify(Hook):
             )
         except OSError:
             return  # a notice that cannot be shown must not end a run
-        self._started.append(process)
+        # Somebody must take note of its end, and the loop must not wait for it.
+        threading.Thread(target=process.wait, daemon=True).start()
 
 
 _PASSED = (
