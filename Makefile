@@ -24,7 +24,7 @@ services:
 	  || echo 'redis-server is not here: the tests of the Redis backend are skipped'
 
 # The main job on the embedded model: no key, no account. What cannot be had is said, and a script takes over.
-QUESTION ?= Which environment variable moves the data of agentctl?
+QUESTION ?= What does the variable AGENTCTL_HOME move?
 run: setup
 	@$(BIN)/python -c 'import xllamacpp' 2>/dev/null \
 	  || $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[local]' \
