@@ -4,17 +4,23 @@ import json as json_text
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, assert_never
 
 import anyio
 import typer
 
+from agentctl.cli.peer_claude import import_claude
+from agentctl.cli.peer_codex import import_codex
+from agentctl.cli.peer_gemini import import_gemini
+from agentctl.cli.peer_rules import Imported
 from agentctl.cli.policy_cases import CaseResult, read_cases, run_cases
 from agentctl.errors import ExitCode, UsageError
 from agentctl.policy.shell.analyse import LineAnalysis, analyse
 from agentctl.protocol.effects import Effect, ReachHost, ReadPath, RunProgram, WritePath
 from agentctl.protocol.values import JsonObject, JsonValue
+from agentctl.toml.read import parse
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -159,3 +165,66 @@ def _shape(effect: Effect) -> JsonObject | None:
 
 def _list(words: tuple[str, ...]) -> list[JsonValue]:
     return list(words)
+
+
+class Peer(StrEnum):
+    """A tool whose rules can be taken over."""
+
+    CLAUDE = "claude"
+    CODEX = "codex"
+    GEMINI = "gemini"
+
+
+@app.command("import")
+def import_rules(
+    peer: Annotated[Peer, typer.Argument(metavar="claude|codex|gemini", help="Whose rules they are.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="settings.json, *.rules, or a policy's *.toml.")
+    ],
+    *,
+    json: Annotated[
+        bool, typer.Option("--json", help="One JSON object with the TOML and the notes.")
+    ] = False,
+) -> int:
+    """Print another tool's rules as TOML for your config, with a note for each that differs.
+
+    Nothing is written: look at it, then add it to the file that `agentctl config path` names.
+    """
+    try:
+        text = file.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{file} cannot be read: {error}.") from error
+    imported = _imported(peer, file, text)
+    toml = imported.toml(f"{peer.value}: {file.name}")
+    if json:
+        notes: list[JsonValue] = [
+            {"rule": note.rule, "note": note.text, "carried": note.carried} for note in imported.notes
+        ]
+        typer.echo(json_text.dumps({"toml": toml, "notes": notes}))
+    else:
+        typer.echo(toml, nl=False)
+    return int(ExitCode.FINISHED)
+
+
+def _imported(peer: Peer, file: Path, text: str) -> Imported:
+    match peer:
+        case Peer.CODEX:
+            return import_codex(text, name=str(file))
+        case Peer.CLAUDE:
+            return import_claude(_json_object(text, file))
+        case Peer.GEMINI:
+            if file.suffix == ".toml":
+                return import_gemini(dict(parse(text.encode(), file=str(file)).values))
+            return import_gemini(_json_object(text, file))
+        case other:
+            assert_never(other)
+
+
+def _json_object(text: str, file: Path) -> dict[str, object]:
+    try:
+        value = json_text.loads(text)
+    except ValueError as error:
+        raise UsageError(f"{file} is no JSON: {error}.") from error
+    if not isinstance(value, dict):
+        raise UsageError(f"{file} holds no JSON object.")
+    return value

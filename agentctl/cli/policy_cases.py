@@ -144,7 +144,7 @@ def read_cases(path: Path) -> tuple[Case, ...]:
         try:
             cases.append(_case(json.loads(line)))
         except (ValueError, TypeError) as error:
-            place = Position(file=str(path), line=number)
+            place = Position(file=str(path), line=number, column=1)
             problems.append(Problem(position=place, message=f"this is no policy case: {error}"))
     if problems:
         raise InvalidInput(tuple(problems), hint="a case is one JSON object a line; see docs/policy.md")
