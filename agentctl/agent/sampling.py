@@ -99,7 +99,8 @@ async def _reply(context: AgentContext, wish: SampleRequest) -> AssistantMessage
         stop=wish.stop,
         cache=False,
         agent=context.agent,
-        stage=context.plan.name,
+        stage=f"{wish.server}__sampling",
+        run=context.root_run,
     )
     cost = replace(step_cost(context, request), tokens=estimate_tokens(request))
     try:

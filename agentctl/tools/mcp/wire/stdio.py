@@ -91,7 +91,8 @@ class _Carrier:
 
     def __post_init__(self) -> None:
         self._hearing, self.heard = anyio.create_memory_object_stream[SessionMessage | Exception](0)
-        self.spoken, self._speaking = anyio.create_memory_object_stream[SessionMessage](0)
+        # Room for a few: taking back a call must not wait for a server that has stopped reading.
+        self.spoken, self._speaking = anyio.create_memory_object_stream[SessionMessage](64)
 
     async def hear(self) -> None:
         """Pass on each message until the server is gone, or writes what is no message."""
