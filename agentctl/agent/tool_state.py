@@ -15,7 +15,7 @@ from agentctl.interaction.unattended import what_instead
 from agentctl.policy.budgets import Budgets, CallCost, Reservation, StepCost, may_write
 from agentctl.policy.ceilings import Ceilings
 from agentctl.policy.containment import refused_place
-from agentctl.policy.cover import Lifts, after_answer, cover, used_grants
+from agentctl.policy.cover import Lifts, after_answer, cover, decide_and_cover, used_grants
 from agentctl.policy.decide import decide, decide_as_a_whole
 from agentctl.policy.grants import GrantBook, key_rule, propose
 from agentctl.policy.layers import BoundRule, Layers, bind_rules
@@ -255,8 +255,7 @@ class ToolState:
         Raises:
             StateConflict: a machine's stored state cannot be read.
         """
-        decision = decide(call.tool, prepared.effects, self.layers)
-        decision = cover(call.tool, decision, self._lifts(prepared))
+        decision = decide_and_cover(call.tool, prepared.effects, self.layers, self._lifts(prepared))
         said = self.parts.state.gate(call)
         if said.verdict == "allow":
             return decision

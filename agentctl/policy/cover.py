@@ -1,13 +1,14 @@
 """Lift asks: by the safe list, a grant, a remembered rule, the sandbox, or a person's answer."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agentctl.policy.decide import conclude
+from agentctl.policy.decide import conclude, judgements_on
 from agentctl.policy.grants import GrantBook, rule_covers
-from agentctl.policy.layers import BoundRule
+from agentctl.policy.layers import BoundRule, Layers
 from agentctl.policy.safe_list import NO_SAFE_LIST, SafeList
 from agentctl.protocol.decisions import Decision, Judgement, Lift, Verdict
-from agentctl.protocol.effects import RunProgram
+from agentctl.protocol.effects import Effect, RunProgram
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,11 +31,24 @@ def cover(tool: str, decision: Decision, lifts: Lifts) -> Decision:
     """
     if decision.verdict is not Verdict.ASK:
         return decision
-    judgements = tuple(
-        judgement if judgement.verdict is not Verdict.ASK else _covered(tool, judgement, lifts)
-        for judgement in decision.judgements
-    )
+    return conclude(tool, _all_covered(tool, decision.judgements, lifts))
+
+
+def decide_and_cover(tool: str, effects: Sequence[Effect], layers: Layers, lifts: Lifts) -> Decision:
+    """Return `cover(tool, decide(tool, effects, layers), lifts)`, in one go."""
+    judgements = judgements_on(tool, effects, layers)
+    if all(judgement.verdict is not Verdict.DENY for judgement in judgements):
+        judgements = _all_covered(tool, judgements, lifts)
     return conclude(tool, judgements)
+
+
+def _all_covered(tool: str, judgements: tuple[Judgement, ...], lifts: Lifts) -> tuple[Judgement, ...]:
+    return tuple(
+        [
+            judgement if judgement.verdict is not Verdict.ASK else _covered(tool, judgement, lifts)
+            for judgement in judgements
+        ]
+    )
 
 
 def after_answer(tool: str, decision: Decision) -> Decision:

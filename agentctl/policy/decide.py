@@ -24,10 +24,15 @@ def decide(tool: str, effects: Sequence[Effect], layers: Layers) -> Decision:
     The judgements stand in the order of the effects, the tool's own first where it has one. Grants, the safe
     list and the sandbox are not in it: `cover` lifts what they cover. Pure and total.
     """
+    return conclude(tool, judgements_on(tool, effects, layers))
+
+
+def judgements_on(tool: str, effects: Sequence[Effect], layers: Layers) -> tuple[Judgement, ...]:
+    """Return the judgements that `decide` draws its conclusion from, in the same order."""
     judgements = [judge(entry_of(effect), effect, layers) for effect in effects]
     if _has_own_say(tool, effects, layers):
         judgements.insert(0, judge(tool, None, layers))
-    return conclude(tool, tuple(judgements))
+    return tuple(judgements)
 
 
 def decide_as_a_whole(tool: str, layers: Layers) -> Decision:

@@ -6,10 +6,10 @@ from typing import TypeAlias
 
 from agentctl.errors import Position
 from agentctl.policy.paths import Place
-from agentctl.policy.patterns import Pattern
+from agentctl.policy.patterns import Pattern, ShellPattern
 from agentctl.policy.rules import COMMAND_LINE, NO_RULES, Entry, Rule, RuleSet
 from agentctl.protocol.decisions import Held, LayerName, Say, Verdict
-from agentctl.protocol.effects import Effect
+from agentctl.protocol.effects import Effect, RunProgram
 
 SHELL_ENTRIES = ("shell", "write_file", "read_file", "network")
 """The entries for what a shell line can do; a deny or ask in one keeps an opaque line from being covered."""
@@ -65,6 +65,10 @@ class Speaker:
     limits: tuple[Voice, ...]
     """Deny patterns, then ask patterns."""
     allows: tuple[Voice, ...]
+    _by_program: dict[str, tuple[tuple[Voice, ...], tuple[Voice, ...]]] = field(
+        init=False, default_factory=dict, compare=False, repr=False
+    )
+    """INVARIANT: for a program's name, those of `limits` and `allows` that can match a call of it."""
 
     def words(self) -> tuple[Verdict, ...]:
         """Return every verdict of the entry that is not an allow by pattern."""
@@ -73,13 +77,40 @@ class Speaker:
 
     def by_pattern(self, effect: Effect) -> Saying | None:
         """Return what a matching pattern says: a deny first, then ask, then allow."""
-        for pattern, saying in self.limits:
+        limits, allows = self.limits, self.allows
+        if isinstance(effect, RunProgram) and not effect.outer and not effect.unknown:
+            limits, allows = self._about(effect.argv[0].rsplit("/", 1)[-1])
+        for pattern, saying in limits:
             if pattern is not None and pattern.restricts(effect):
                 return saying
-        for pattern, saying in self.allows:
+        for pattern, saying in allows:
             if pattern is not None and pattern.allows(effect):
                 return saying
         return None
+
+    def _about(self, program: str) -> tuple[tuple[Voice, ...], tuple[Voice, ...]]:
+        """Return the rules that can match a call of this program; most rules are about other ones."""
+        found = self._by_program.get(program)
+        if found is None:
+            if len(self._by_program) >= _MOST_PROGRAMS:
+                self._by_program.clear()
+            found = (
+                tuple(voice for voice in self.limits if _may_name(voice[0], program)),
+                tuple(voice for voice in self.allows if _may_name(voice[0], program)),
+            )
+            self._by_program[program] = found
+        return found
+
+
+_MOST_PROGRAMS = 512
+
+
+def _may_name(pattern: Pattern | None, program: str) -> bool:
+    """Return whether a pattern's first word can be this program, under any folder."""
+    if not isinstance(pattern, ShellPattern) or not pattern.words:
+        return True
+    first = pattern.words[0]
+    return not isinstance(first, str) or first.rsplit("/", 1)[-1] == program
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -47,8 +47,8 @@ def _expression(sink: Sink, call: Call, words: list[AnyWord], at: int, starts: l
         return end - at + 1
     if word == "-delete":
         # With a test it takes what fits, without one the whole tree.
-        first = next(index for index, one in enumerate(words) if _starts_expression(one))
-        tested = any(text_of(one) not in {"-delete", "-depth"} for one in words[first:])
+        untested = {"-delete", "-depth", "-H", "-L", "-P"}
+        tested = any(_starts_expression(one) and text_of(one) not in untested for one in words)
         sink.write_all(starts, tree=not tested)
     elif word in _WRITES:
         sink.write(following)
