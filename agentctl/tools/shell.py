@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated
 
 import anyio
@@ -14,6 +14,7 @@ from agentctl.executor.api import (
     CommandResult,
     Executor,
     Roots,
+    SandboxKind,
     WorkdirChange,
     WorkdirState,
 )
@@ -23,7 +24,7 @@ from agentctl.protocol.values import JsonObject
 from agentctl.tools.definition import ActContext, Prepared, Tool, ToolOutput, ToolPlace
 from agentctl.tools.places import roots_of
 from agentctl.tools.schema import Bounds, Says
-from agentctl.tools.shell_effects import Locator
+from agentctl.tools.shell_effects import Locator, leaving_sandbox
 from agentctl.tools.typed import typed_tool
 
 _SHOWN_BYTES = 14_000
@@ -39,6 +40,7 @@ class ShellArguments:
     command: Annotated[str, Says("", Bounds(min_length=1))]
     timeout_s: Annotated[int, Says("", Bounds(minimum=1, maximum=_MOST_TIMEOUT_S))] = _TIMEOUT_S
     background: Annotated[bool, Says("Return an id at once.")] = False
+    unsandboxed: Annotated[str, Says("Why it must run outside the sandbox; a person is asked.")] = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,13 +116,18 @@ class _Shell:
         # SAFETY: the very text that is analysed here is what bash gets; nothing is parsed a second time.
         analysis = analyse(line, cwd=str(place.workdir), home=str(place.home))
         effects = await Locator(executor=self.executor, place=place).located(analysis.effects, line)
+        sandbox, preview = place.sandbox, line
+        if arguments.unsandboxed and sandbox.kind is not SandboxKind.NONE:
+            sandbox = replace(sandbox, kind=SandboxKind.NONE)
+            effects += leaving_sandbox(line, arguments.unsandboxed)
+            preview = f"{line}\n(outside the sandbox: {arguments.unsandboxed})"
 
         async def act(context: ActContext) -> ToolOutput:
             request = CommandRequest(
                 command=line,
                 roots=roots_of(place),
                 timeout_s=float(arguments.timeout_s),
-                sandbox=place.sandbox,
+                sandbox=sandbox,
                 read_only=context.workdir_read_only,
                 pass_names=place.pass_names,
                 head_bytes=_SHOWN_BYTES,
@@ -134,7 +141,7 @@ class _Shell:
                 result = await self.executor.run(request)
             return _ended(result, changed())
 
-        return Prepared(effects=effects, act=act, preview=line, measures_workdir=True)
+        return Prepared(effects=effects, act=act, preview=preview, measures_workdir=True)
 
     async def output(self, arguments: ShellOutputArguments, place: ToolPlace) -> Prepared:
         del place

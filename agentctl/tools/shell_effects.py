@@ -142,6 +142,15 @@ class Locator:
         return "" if own == repository else "git would run in another repository"
 
 
+def leaving_sandbox(line: str, why: str) -> tuple[Effect, ...]:
+    """Return what running `line` outside the sandbox means besides its own effects.
+
+    It can read everything, which no flag, rule or sandbox lifts: a person is asked each time, and sees why.
+    """
+    asked = OpaqueCommand(line=line, reason=f"it asks to run outside the sandbox: {why}")
+    return ReadPath(path="/", outside=True), asked
+
+
 def _split(path: str) -> tuple[str, list[str]]:
     """Split a path at its first component with a wildcard."""
     parts = path.split("/")

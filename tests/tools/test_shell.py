@@ -1,11 +1,12 @@
 import os
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 import anyio
 import pytest
 
 from agentctl.errors import ToolError
-from agentctl.executor.api import Executor
+from agentctl.executor.api import Executor, SandboxKind, SandboxPolicy
 from agentctl.protocol.effects import OpaqueCommand, ReadPath, RunProgram, WritePath
 from agentctl.protocol.values import JsonObject
 from agentctl.tools.definition import ActContext, Tool, ToolOutput, ToolPlace
@@ -199,6 +200,30 @@ async def test_a_repository_that_starts_programs_is_not_trusted_for_git(
 
     assert [effect.distrust for effect in clean] == [""]
     assert all("fsmonitor" in effect.distrust for effect in dirty)
+
+
+async def test_leaving_the_sandbox_is_an_ask_that_says_why(tools: dict[str, Tool], place: ToolPlace) -> None:
+    arguments: JsonObject = {"command": "echo hi", "unsandboxed": "docker needs its socket"}
+    bare = replace(place, sandbox=SandboxPolicy(kind=SandboxKind.NONE))
+
+    leaving = await tools["shell"].prepare(arguments, place)
+    nothing_to_leave = await tools["shell"].prepare(arguments, bare)
+
+    assert ReadPath(path="/", outside=True) in leaving.effects
+    assert "docker needs its socket" in leaving.preview
+    assert not any(isinstance(effect, ReadPath) for effect in nothing_to_leave.effects)
+
+
+async def test_a_command_leaves_the_sandbox_only_when_it_asked_to(
+    call: Call, tools: dict[str, Tool], place: ToolPlace
+) -> None:
+    inside = await call(tools["shell"], {"command": "true"})
+    outside = await call(tools["shell"], {"command": "true", "unsandboxed": "because"})
+
+    assert isinstance(inside.structured, dict)
+    assert isinstance(outside.structured, dict)
+    assert outside.structured["sandbox"] == "none"
+    assert inside.structured["sandbox"] in {"bubblewrap", "landlock", "none"}
 
 
 async def test_a_nul_byte_is_refused(tools: dict[str, Tool], place: ToolPlace, context: ActContext) -> None:
