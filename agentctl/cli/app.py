@@ -18,6 +18,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "batch": ("agentctl.cli.batch", "Run a blueprint over many items in one process."),
     "resume": ("agentctl.cli.resume", "Go on with a run that stands still."),
     "approvals": ("agentctl.cli.approvals", "List and answer what waits for a person."),
+    "fork": ("agentctl.cli.fork", "Go on from an earlier point of a run, in a new thread."),
+    "replay": ("agentctl.cli.replay", "Run a recorded run through today's code and policy, and compare."),
     "runs": ("agentctl.cli.runs", "List, show and remove runs."),
     "log": ("agentctl.cli.log", "Show what a run did."),
     "msg": ("agentctl.cli.msg", "Say something to a run."),
@@ -40,6 +42,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "shared": ("agentctl.cli.shared", "List, read, write and search what agents share."),
     "workspace": ("agentctl.cli.workspace", "Show the state document of a run, now and at any point."),
     "scratch": ("agentctl.cli.scratch", "Show what the hooks of a run noted."),
+    "hooks": ("agentctl.cli.hooks", "List the hooks of a blueprint, and try an event on them."),
     "schema": ("agentctl.cli.schema", "Print the JSON Schema of blueprints or of the user's config."),
     "auth": ("agentctl.cli.auth", "Keep, list and delete the keys of model services."),
     "models": (

@@ -154,7 +154,7 @@ async def _changes(run: str) -> list[_Change]:
                     continue
                 patch = _patch_of(command)
                 document = apply_patch(document, patch)
-                begins = isinstance(command.action, SetValue)
+                begins = not isinstance(command.action, FoldValue) or command.action.fold == "last"
                 last = changes[-1].sequence if changes else 0
                 changes.append(
                     _Change(
@@ -171,7 +171,7 @@ async def _changes(run: str) -> list[_Change]:
 
 def _patch_of(command: Command) -> JsonValue:
     match command.action:
-        case SetValue(value=value):
+        case SetValue(value=value) | FoldValue(value=value, fold="last"):
             return [{"op": "replace", "path": "", "value": value}]
         case FoldValue(value=value):
             return value

@@ -33,18 +33,20 @@ def config_file() -> Path:
 
 
 def load_settings(
-    overrides: Sequence[Override] = (), environment: Mapping[str, str] | None = None
+    overrides: Sequence[Override] = (),
+    environment: Mapping[str, str] | None = None,
+    file: Path | None = None,
 ) -> Settings:
     """Return what is set for this invocation. May block: reads the user's config.
 
-    `environment` stands for the process's own. A config that is missing is empty; one that is broken stops
-    everything, since a deny rule in it could not be honoured.
+    `environment` stands for the process's own, `file` for the user's config file. A config that
+    is missing is empty; one that is broken stops everything, since a deny rule in it could not be honoured.
 
     Raises:
         InvalidInput: the config is invalid; holds every problem.
         UsageError: an override or a variable has a wrong key or value, or the config can't be read.
     """
-    file = config_file()
+    file = file or config_file()
     table = _user_table(file)
     further = (*_from_environment(os.environ if environment is None else environment), *overrides)
     read_config(table)

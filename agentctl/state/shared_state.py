@@ -174,6 +174,35 @@ class SharedState:
         """Return `summary` without stashes, so that a cut result does not change the system prompt."""
         return summary_of(listed for listed in await self.listing() if not listed.info.stash)
 
+    async def take_all(self, other: "SharedState") -> None:
+        """Copy every entry of another store, oldest first, each with its writer.
+
+        Raises:
+            CapacityExceeded: they do not fit here.
+            StoreUnreadable: one of the stores could not be used.
+        """
+        for entry in await other.whole():
+            await self._backend.write(
+                Write(
+                    key=entry.info.key,
+                    value=entry.value,
+                    max_bytes=self.max_bytes,
+                    stash=entry.info.stash,
+                    writer=entry.info.writer,
+                    at=entry.info.at,
+                )
+            )
+
+    async def whole(self) -> list[Entry]:
+        """Return every entry of the store, whatever the handle's scope, oldest first.
+
+        Raises:
+            StoreUnreadable: the store could not be read.
+        """
+        infos = sorted(await self._backend.entries(), key=lambda info: info.version)
+        found = [await self._backend.get(info.key) for info in infos]
+        return [entry for entry in found if entry is not None]
+
     def pin(self, keys: Iterable[str], *, owner: str = "") -> None:
         """Say which stashes the live conversation of `owner` names now: they are recycled last.
 

@@ -221,3 +221,64 @@ def test_the_thread_keeps_its_document_for_the_next_run(bench: Bench, blueprint:
     files = bench.agentctl("workspace", "show", "last", "/workspace/files", "--json").out
     assert files == '["a.txt","a.txt"]\n'
     assert bench.agentctl("state", "get", "last", "writes").out == "15\n"
+
+
+def test_a_recorded_run_is_replayed_under_todays_policy(bench: Bench, blueprint: Path) -> None:
+    trusted(bench, blueprint)
+    (bench.workdir / "a.txt").unlink()
+    strict = bench.folder / "strict.toml"
+    strict.write_text('[tool_permissions]\nwrite_file = "deny"\n', encoding="utf-8")
+
+    same = bench.agentctl("replay", "last")
+    other = bench.agentctl("replay", "last", "--policy", strict, "--json")
+
+    assert (same.code, same.out) == (0, "nothing would differ\n"), same.out
+    assert other.code == 1
+    rows = json.loads(other.out)
+    assert rows[0] == {
+        "what": "decision",
+        "about": "call-0-0-1 write_file",
+        "recorded": "allow by --allow write_file (launch)",
+        "today": "deny by write_file (user)",
+    }
+    assert {"what": "state", "about": "document", "recorded": "", "today": "- /workspace/files/0"} in rows
+    assert list(bench.workdir.iterdir()) == []
+    assert bench.agentctl("replay", "last", "--until", "9999").code == 0
+
+
+def test_a_run_is_forked_from_an_earlier_point_and_goes_on(bench: Bench, blueprint: Path) -> None:
+    first = trusted(bench, blueprint, "--json")
+    run = str(first.result["run"])
+    log = bench.agentctl("state", "history", run, "writes", "--json")
+    at = json.loads(log.out)[-1]["sequence"]
+
+    forked = bench.agentctl("fork", run, "--at", str(at), "--json")
+    new = forked.result["run"]
+
+    assert forked.code == 0, forked.err
+    assert bench.agentctl("state", "get", str(new), "writes").out == "15\n"
+    assert bench.agentctl("workspace", "show", str(new), "/workspace/files", "--json").out == '["a.txt"]\n'
+    assert bench.agentctl("shared", "get", str(new), "notes").out == "kept\n"
+    (bench.workdir / "a.txt").write_text("hello", encoding="utf-8")
+    resumed = bench.agentctl("resume", str(new), *WRITES, "--json")
+    assert resumed.code == 0, resumed.err
+    assert resumed.result["answer"] == "done"
+    assert bench.agentctl("state", "verify", str(new)).code == 0
+    assert bench.agentctl("fork", run, "--at", "9999").code == 2
+
+
+def test_hooks_can_be_listed_and_tried(bench: Bench, blueprint: Path) -> None:
+    trusted(bench, blueprint)
+    event = bench.folder / "event.json"
+    event.write_text(
+        json.dumps({"event": "tool_result", "call": {"tool": "current_time"}, "raw": "x"}), encoding="utf-8"
+    )
+
+    listed = json.loads(bench.agentctl("hooks", "list", blueprint, "--json").out)
+    tried = json.loads(bench.agentctl("hooks", "test", blueprint, "--event", event, "--json").out)
+
+    assert [(row["name"], row["events"]) for row in listed] == [("counting", ["tool_result"])]
+    assert tried["action"] == {"type": "RewriteResult", "text": "call 1: noon"}
+    assert tried["acted"][0]["hook"] == "counting"
+    event.write_text('{"event": "dance"}', encoding="utf-8")
+    assert bench.agentctl("hooks", "test", blueprint, "--event", event).code == 2
