@@ -2,11 +2,44 @@
 
 import os
 import subprocess
+from collections.abc import Callable
 from contextlib import suppress
 
 
-def parents() -> dict[int, int]:
-    """Return the parent of every process that can be seen."""
+def descendants(ancestor: int) -> set[int]:
+    """Return every process below one, itself not included; a dead one that nobody reaped is among them."""
+    children = _finder()
+    found: set[int] = set()
+    waiting = [ancestor]
+    while waiting:
+        below = [pid for pid in children(waiting.pop()) if pid not in found]
+        waiting += below
+        found.update(below)
+    return found
+
+
+def _finder() -> Callable[[int], list[int]]:
+    """Return how children are found here: told by the kernel where it does, else from all processes."""
+    me = os.getpid()
+    if os.access(f"/proc/{me}/task/{me}/children", os.R_OK):
+        return _told
+    by_parent: dict[int, list[int]] = {}
+    for pid, parent in _parents().items():
+        by_parent.setdefault(parent, []).append(pid)
+    return lambda pid: by_parent.get(pid, [])
+
+
+def _told(pid: int) -> list[int]:
+    found: list[int] = []
+    with suppress(OSError):
+        for task in os.listdir(f"/proc/{pid}/task"):
+            # SAFETY: process and thread numbers from /proc itself.
+            with suppress(OSError), open(f"/proc/{pid}/task/{task}/children", "rb") as file:
+                found += [int(child) for child in file.read().split()]
+    return found
+
+
+def _parents() -> dict[int, int]:
     if not os.access("/proc/self/stat", os.R_OK):
         return _parents_by_ps()
     found: dict[int, int] = {}
@@ -28,17 +61,3 @@ def _parents_by_ps() -> dict[int, int]:
     said = subprocess.run(["/bin/ps", "-axo", "pid=,ppid="], capture_output=True, check=False).stdout
     numbers = [int(word) for word in said.split()]
     return dict(zip(numbers[::2], numbers[1::2], strict=True))
-
-
-def descendants(ancestor: int) -> set[int]:
-    """Return every process below one, itself not included; a dead one that nobody reaped is among them."""
-    children: dict[int, list[int]] = {}
-    for pid, parent in parents().items():
-        children.setdefault(parent, []).append(pid)
-    found: set[int] = set()
-    waiting = [ancestor]
-    while waiting:
-        below = children.get(waiting.pop(), [])
-        waiting += [pid for pid in below if pid not in found]
-        found.update(below)
-    return found

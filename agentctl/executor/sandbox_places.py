@@ -104,11 +104,11 @@ def _existing(places: Iterable[Path]) -> list[Path]:
     """Return where places lead, those that are there and are files or directories."""
     found: list[Path] = []
     for place in places:
-        led = follow(place).path
         try:
-            mode = os.stat(led).st_mode
+            mode = os.stat(place).st_mode
         except OSError:
             continue
+        led = follow(place).path
         if (stat.S_ISDIR(mode) or stat.S_ISREG(mode)) and led != Path("/"):
             found.append(led)
     return found

@@ -19,6 +19,8 @@ class Started:
 
     def __init__(self, pid: int, *, status_pipe: int, log_pipe: int, log: int, keep_bytes: int) -> None:
         self.pid = pid
+        self.watch = os.pidfd_open(pid) if hasattr(os, "pidfd_open") else -1
+        """Becomes readable when the command itself ends; -1 where the system has no such thing."""
         self.log_pipe = log_pipe
         """Readable end of its output, to be pumped into the log; -1 without one or when it has ended."""
         self._status_pipe = status_pipe

@@ -18,11 +18,11 @@ import signal
 import socket
 import struct
 from contextlib import suppress
-from time import monotonic
+from time import monotonic, sleep
 from typing import NoReturn
 
 from agentctl.executor.confine import control_process
-from agentctl.executor.process_tree import descendants, parents
+from agentctl.executor.process_tree import descendants
 from agentctl.executor.started import Started, start
 from agentctl.executor.supervisor_wire import Answer, Ended, Request
 
@@ -30,40 +30,52 @@ _PR_SET_CHILD_SUBREAPER = 36
 _MAX_FDS = 8
 _LAST_S = 5.0
 """After this, a process that does not die (stuck in the kernel, another user's) is no longer waited for."""
-_LONE_REAPER_S = 0.2
+_LOOK_ROUND_S = 1.0
+"""Children of the command that lost their parent are reaped this often while it runs."""
+_WITHOUT_WATCH_S = 0.005
+"""Where the system has no descriptor for a process, its end is looked for this often."""
+_REAPER_ENDS_S = (0.0001, 0.0004, 0.002, 0.01, 0.05, 0.1)
+_AGENTCTL_IS_GONE = 7
+"""How a waiting supervisor ends then."""
 _LENGTH = struct.Struct("!I")
 
 
 def serve(channel_fd: int) -> NoReturn:
-    """Fork a supervisor for each request until agentctl is gone."""
+    """Keep one supervisor waiting for the next request, until agentctl is gone.
+
+    It is forked before it is needed, so that a command does not wait for that.
+    """
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
         signal.signal(number, signal.SIG_IGN)
     control_process(_PR_SET_CHILD_SUBREAPER, 1)
     channel = socket.socket(fileno=channel_fd)
     wake = _wake_on_child()
+    taken, take = os.pipe()
     poller = select.poll()
-    poller.register(channel, select.POLLIN)
+    poller.register(taken, select.POLLIN)
     poller.register(wake, select.POLLIN)
     supervisors: set[int] = set()
     gc.collect()
     gc.freeze()
+    waiting = 0
     while True:
+        if not waiting:
+            waiting = os.fork()
+            if waiting == 0:
+                signal.set_wakeup_fd(-1)
+                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+                os.close(taken)
+                wake.close()
+                _Supervisor().run(channel, take)
+            supervisors.add(waiting)
         ready = {fd for fd, _ in poller.poll()}
+        if taken in ready:
+            os.read(taken, 1)
+            waiting = 0
         if wake.fileno() in ready:
             _drain(wake)
             _bury(supervisors)
-        if channel.fileno() in ready:
-            fds = _receive(channel)
-            if not fds:
-                os._exit(0)
-            pid = os.fork()
-            if pid == 0:
-                channel.close()
-                wake.close()
-                _Supervisor(fds).run()
-            supervisors.add(pid)
-            for fd in fds:
-                os.close(fd)
+            waiting = waiting if waiting in supervisors else 0
 
 
 def _receive(channel: socket.socket) -> list[int]:
@@ -86,15 +98,14 @@ def _bury(supervisors: set[int]) -> None:
             return
         if pid == 0:
             break
+        if os.WIFEXITED(status) and os.WEXITSTATUS(status) == _AGENTCTL_IS_GONE:
+            os._exit(0)
         orphans = orphans or status != 0
         supervisors.discard(pid)
     if not orphans:
         return
-    me = os.getpid()
-    for pid, parent in parents().items():
-        if parent == me and pid not in supervisors:
-            with suppress(OSError):
-                os.kill(pid, signal.SIGKILL)
+    kept = set(supervisors).union(*(descendants(pid) for pid in supervisors))
+    _signal(descendants(os.getpid()) - kept, signal.SIGKILL)
 
 
 def _wake_on_child() -> socket.socket:
@@ -116,18 +127,23 @@ def _drain(wake: socket.socket) -> None:
 class _Supervisor:
     """One command, from its start until nothing of it is left."""
 
-    def __init__(self, fds: list[int]) -> None:
-        self._control = socket.socket(fileno=fds[0])
-        self._fds = fds[1:]
-        self._wake = _wake_on_child()
+    def __init__(self) -> None:
         self._status: int | None = None
         self._blocks = 0
         self._stop = False
+        control_process(_PR_SET_CHILD_SUBREAPER, 1)
 
-    def run(self) -> NoReturn:
-        """Serve one request and leave the process."""
+    def run(self, channel: socket.socket, take: int) -> NoReturn:
+        """Wait for a request, serve it, and leave the process."""
         try:
-            self._serve(self._read_request())
+            fds = _receive(channel)
+            if not fds:
+                os._exit(_AGENTCTL_IS_GONE)
+            os.write(take, b"t")
+            channel.close()
+            os.close(take)
+            self._control = socket.socket(fileno=fds[0])
+            self._serve(self._read_request(), fds[1:])
         finally:
             os._exit(0)
 
@@ -141,10 +157,9 @@ class _Supervisor:
         request: Request = json.loads(data[_LENGTH.size :])
         return request
 
-    def _serve(self, request: Request) -> None:
-        control_process(_PR_SET_CHILD_SUBREAPER, 1)
+    def _serve(self, request: Request, fds: list[int]) -> None:
         try:
-            command = start(request, self._fds)
+            command = start(request, fds)
         except OSError as error:
             self._say(Answer(failed=str(error.strerror), about=str(error.filename or "")))
             return
@@ -170,21 +185,23 @@ class _Supervisor:
             self._reap(command)
             if self._status is not None or self._stop:
                 return False
-            if deadline is not None and monotonic() >= deadline:
+            left = _LOOK_ROUND_S if deadline is None else min(deadline - monotonic(), _LOOK_ROUND_S)
+            if left <= 0:
                 return True
-            self._wait(command, None if deadline is None else deadline - monotonic())
+            self._wait(command, left)
 
-    def _wait(self, command: Started, seconds: float | None) -> None:
-        """Wait for a child's end, a word from agentctl, or output for the log."""
+    def _wait(self, command: Started, seconds: float) -> None:
+        """Wait for the command's end, a word from agentctl, output for the log, or the time."""
         poller = select.poll()
-        poller.register(self._wake, select.POLLIN)
+        if command.watch >= 0 and self._status is None:
+            poller.register(command.watch, select.POLLIN)
+        elif command.watch < 0:
+            seconds = min(seconds, _WITHOUT_WATCH_S)
         if not self._stop:
             poller.register(self._control, select.POLLIN)
         if command.log_pipe >= 0:
             poller.register(command.log_pipe, select.POLLIN)
-        ready = {fd for fd, _ in poller.poll(None if seconds is None else max(0, seconds) * 1000 + 1)}
-        if self._wake.fileno() in ready:
-            _drain(self._wake)
+        ready = {fd for fd, _ in poller.poll(max(0, seconds) * 1000 + 1)}
         if self._control.fileno() in ready:
             # A byte or the end, both mean: stop. What agentctl can still read, it gets.
             self._control.recv(16)
@@ -222,19 +239,22 @@ class _Supervisor:
 
     def _only_reaper_left(self, command: Started) -> bool:
         """Give the sandbox's own reaper a moment to end; with nothing to reap it does so by itself."""
-        deadline = monotonic() + _LONE_REAPER_S
-        while self._reap(command):
-            if len(descendants(os.getpid())) > 1 or monotonic() > deadline:
+        for pause in _REAPER_ENDS_S:
+            sleep(pause)
+            if not self._reap(command):
+                return True
+            if len(descendants(os.getpid())) > 1:
                 return False
-            self._wait(command, 0.02)
-        return True
+        return False
 
     def _gone_within(self, command: Started, seconds: float) -> bool:
         deadline = monotonic() + seconds
+        pause = 0.001
         while self._reap(command):
             if monotonic() >= deadline:
                 return False
-            self._wait(command, deadline - monotonic())
+            self._wait(command, pause)
+            pause = min(2 * pause, 0.02)
         return True
 
     def _kill(self, command: Started) -> None:
@@ -244,7 +264,7 @@ class _Supervisor:
             left = descendants(os.getpid())
             _signal(left, signal.SIGSTOP)
             _signal(left | descendants(os.getpid()), signal.SIGKILL)
-            self._wait(command, 0.05)
+            self._gone_within(command, 0.05)
 
     def _say(self, answer: Answer) -> None:
         with suppress(OSError):
