@@ -139,7 +139,8 @@ class _Supervisor:
             fds = _receive(channel)
             if not fds:
                 os._exit(_AGENTCTL_IS_GONE)
-            os.write(take, b"t")
+            with suppress(OSError):
+                os.write(take, b"t")
             channel.close()
             os.close(take)
             self._control = socket.socket(fileno=fds[0])
