@@ -79,7 +79,7 @@ class Speaker:
         """Return what a matching pattern says: a deny first, then ask, then allow."""
         limits, allows = self.limits, self.allows
         if isinstance(effect, RunProgram) and not effect.outer and not effect.unknown:
-            limits, allows = self._about(effect.argv[0].rsplit("/", 1)[-1])
+            limits, allows = self._about(effect.argv[0].rsplit("/", 1)[-1].lower())
         for pattern, saying in limits:
             if pattern is not None and pattern.restricts(effect):
                 return saying
@@ -110,7 +110,7 @@ def _may_name(pattern: Pattern | None, program: str) -> bool:
     if not isinstance(pattern, ShellPattern) or not pattern.words:
         return True
     first = pattern.words[0]
-    return not isinstance(first, str) or first.rsplit("/", 1)[-1] == program
+    return not isinstance(first, str) or first.rsplit("/", 1)[-1].lower() == program
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -45,7 +45,7 @@ class ShellPattern:
     literal: bool
     """No word holds a `*`."""
     program: str
-    """The first word where it is a name without a folder or wildcard; a way to say no early."""
+    """The first word in lower case where it is a name without folder or wildcard; to say no early."""
 
     def allows(self, effect: Effect) -> bool:
         """Match the exact words; a word the shell has yet to make is covered by a `*` only.
@@ -67,7 +67,7 @@ class ShellPattern:
             return False
         if self.program and not effect.unknown:
             program = effect.argv[0]
-            if program != self.program and not program.endswith(f"/{self.program}"):
+            if program != self.program and program.rsplit("/", 1)[-1].lower() != self.program:
                 return False
         argv = _bare(effect.argv, self.words[:1])
         return self._could_cover(argv, effect) if effect.unknown else self._covers(argv, effect)
@@ -119,14 +119,21 @@ def _fits(word: Word, given: str) -> bool:
 
 
 def _bare(argv: tuple[str, ...], first: tuple[Word, ...]) -> tuple[str, ...]:
-    """Return `argv` with its program spelled as the pattern spells programs: by name, or by path."""
-    program = argv[0]
-    if not first or "/" not in program:
-        if first and isinstance(first[0], str) and first[0].endswith("/" + program):
-            return (first[0], *argv[1:])
+    """Return `argv` with its program as the pattern spells it, where the two can be the same program."""
+    if not first:
         return argv
-    pattern = first[0] if isinstance(first[0], str) else first[0].pattern
-    return (normal_path(program) if "/" in pattern else program.rsplit("/", 1)[-1], *argv[1:])
+    program, word = argv[0], first[0]
+    if isinstance(word, str):
+        return (word, *argv[1:]) if _same_program(program, word) else argv
+    return (normal_path(program) if "/" in word.pattern else program.rsplit("/", 1)[-1], *argv[1:])
+
+
+def _same_program(given: str, named: str) -> bool:
+    """Compare by name unless both have a folder; some systems run `RM` as `rm`, so case does not count."""
+    given, named = given.lower(), named.lower()
+    if "/" in given and "/" in named:
+        return normal_path(given) == normal_path(named)
+    return given.rsplit("/", 1)[-1] == named.rsplit("/", 1)[-1]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,7 +142,8 @@ class PathPattern:
 
     regex: re.Pattern[str]
     below: re.Pattern[str]
-    """The same, and everything under what it matches: a deny on a folder is a deny on its content."""
+    """The same, and everything under what it matches: a deny on a folder is a deny on its content. Case does
+    not count: some file systems open `.GIT` as `.git`."""
     text: str
     """The pattern as an absolute path."""
     inside: str
@@ -256,7 +264,7 @@ def shell_pattern(text: str) -> ShellPattern:
         words=tuple(words),
         open_end=open_end,
         literal=all(isinstance(word, str) for word in words),
-        program=first if isinstance(first, str) and "/" not in first else "",
+        program=first.lower() if isinstance(first, str) and "/" not in first else "",
     )
 
 
@@ -273,7 +281,7 @@ def path_pattern(text: str, place: Place) -> PathPattern:
         raise PatternError(str(error)) from None
     return PathPattern(
         regex=re.compile(source, re.DOTALL),
-        below=re.compile(f"(?:{source})(?:/.*)?", re.DOTALL),
+        below=re.compile(f"(?:{source})(?:/.*)?", re.DOTALL | re.IGNORECASE),
         text=absolute_pattern(text, place),
         inside=before_wildcard(absolute_pattern(text, place))[0],
     )

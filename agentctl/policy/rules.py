@@ -15,6 +15,16 @@ VERDICTS = {verdict.word: verdict for verdict in Verdict}
 NOT_BY_GLOB = frozenset({"transition", "submit_output"})
 """A glob would cut the run's own way out; only the exact name reaches these."""
 
+_ANSWERS_TO = {
+    "edit_file": "write_file",
+    "list_dir": "read_file",
+    "grep": "read_file",
+    "glob": "read_file",
+    "fan_out": "spawn_agent",
+    "web_fetch": "network",
+}
+"""Tools that take no pattern, and the entry whose patterns reach what they do."""
+
 COMMAND_LINE = Position(file="command line")
 """Where a rule of a launch flag was written."""
 
@@ -235,7 +245,8 @@ class _Reader:
             return Rule(tool=canonical, position=self.place(path))
         if canonical not in PATTERN_TOOLS:
             known = ", ".join(PATTERN_TOOLS)
-            self.report(path, f"a rule on {tool!r} takes no pattern; patterns exist for {known}", canonical)
+            meant = _ANSWERS_TO.get(canonical, canonical)
+            self.report(path, f"a rule on {tool!r} takes no pattern; patterns exist for {known}", meant)
             return None
         try:
             compile_pattern(canonical, pattern, _CHECK_PLACE)

@@ -37,7 +37,7 @@ def safe_list(shipped: Table, user: Table = EMPTY, *, names: ToolNames) -> SafeL
     tools = dict(_own_tools(user, names, problems))
     if problems:
         raise InvalidInput(tuple(problems), hint="agentctl tools safe  prints the list in effect")
-    return SafeList(programs=base.programs, git=base.git, own=own, tools=tools)
+    return SafeList(programs=base.programs, git=base.git, own=own, tools={**base.tools, **tools})
 
 
 def _own_words(user: Table, problems: list[Problem]) -> list[SafeWords]:
@@ -125,7 +125,11 @@ def _shipped(table: Table) -> SafeList:
                 entry=known.entry, forms=(*known.forms, form), first=(*known.first, ())
             )
     git = {name: reader.program(f"git {name}", ("git", name)) for name in table.table("git")}
-    return SafeList(programs=programs, git=git)
+    tools = {
+        name: SafeEntry(text=name, position=table.value_position("tools", index), by="shipped")
+        for index, name in enumerate(reader.texts(("tools",)))
+    }
+    return SafeList(programs=programs, git=git, tools=tools)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -163,6 +163,7 @@ def test_a_deny_reaches_a_program_under_any_path_and_an_allow_does_not(layers: M
     by = layers(user='shell = { default = "allow", deny = ["rm *", "/opt/x/run *"] }')
 
     assert judged("shell", run("/bin/rm -rf x"), by=by) is DENY
+    assert judged("shell", run("RM -rf x"), by=by) is DENY
     assert judged("shell", run("run"), by=by) is DENY
     assert judged("shell", run("/other/run"), by=by) is ALLOW
     assert judged("shell", run("/bin/ls"), by=layers(user='shell = { allow = ["ls *"] }')) is ASK
@@ -257,3 +258,10 @@ def test_a_line_that_touches_nothing_asks_nobody_unless_the_shell_is_denied(laye
     assert judged("shell", by=layers()) is ALLOW
     assert judged("shell", by=layers(user='shell = "deny"', yolo=True)) is DENY
     assert judged("shell", write("out.txt"), by=layers(user='write_file = "allow"')) is ASK
+
+
+def test_a_deny_on_a_path_counts_under_any_spelling_of_it_and_an_allow_does_not(layers: MakeLayers) -> None:
+    by = layers(user='write_file = { default = "ask", allow = ["src/**"], deny = ["Secrets/**"] }')
+
+    assert judged("write_file", write("SECRETS/key"), by=by) is DENY
+    assert judged("write_file", write("SRC/a"), by=by) is ASK

@@ -284,6 +284,7 @@ def test_a_users_entry_covers_its_words_with_any_further_arguments(built_in: Bui
     assert not safe.covers(RunProgram(argv=("terraform", "fmt"), unknown=(1,)))
     assert safe.covers_tool("linear__search")
     assert not safe.covers_tool("linear__delete")
+    assert safe.covers_tool("shell_output")
     assert safe.covers(RunProgram(argv=("ls",)))
 
 
