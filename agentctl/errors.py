@@ -13,9 +13,10 @@ AgentctlError                 a person must act; `exit_code` is part of the inte
 ToolError                     the model must act: the text tells it what would work
 """
 
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import ClassVar
+
+from agentctl.records import dataclass
 
 
 class ExitCode(IntEnum):

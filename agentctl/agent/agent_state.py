@@ -1,7 +1,7 @@
 """What one agent knows and may change: the thread's cells as its blueprint's stages may use them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import anyio
 
@@ -9,6 +9,7 @@ from agentctl.errors import StateConflict
 from agentctl.protocol.commands import Command, FoldValue, Merge
 from agentctl.protocol.messages import ToolCall
 from agentctl.protocol.values import JsonObject, JsonValue
+from agentctl.records import dataclass
 from agentctl.state.cells import Cells, CellView
 from agentctl.state.commit import Origin, assemble
 from agentctl.state.effects import Ownership, StateEffect

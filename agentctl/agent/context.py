@@ -1,7 +1,7 @@
 """What one agent's loop is given: interfaces to the run around it, and the plan of the stage it is in."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, Protocol, TypeAlias
 
 from agentctl.agent.showing import Showing, ShowsNothing
@@ -15,6 +15,7 @@ from agentctl.protocol.events import Event, LiveEvent
 from agentctl.protocol.messages import UserMessage
 from agentctl.protocol.questions import Answer, Question
 from agentctl.protocol.values import JsonObject, JsonValue
+from agentctl.records import dataclass
 
 
 class Recorder(Protocol):

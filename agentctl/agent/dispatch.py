@@ -3,7 +3,7 @@
 hooks → offered? → arguments valid? → effects → containment → policy → budgets → ask → committed → run
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias
 
 from agentctl.agent.asking_tool import PersonAbsent, person_asker
@@ -14,6 +14,7 @@ from agentctl.policy.budgets import Reservation
 from agentctl.protocol.decisions import Decision, Verdict
 from agentctl.protocol.events import CallCompleted, CallStarted, GrantUsed, OutputStreamed, ToolCallDecided
 from agentctl.protocol.messages import ToolCall, ToolResult
+from agentctl.records import dataclass
 from agentctl.tools.definition import ActContext, Prepared, ToolOutput
 
 

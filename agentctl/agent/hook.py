@@ -1,7 +1,7 @@
 """Hooks as a person writes them: a class with one method an event."""
 
 from collections.abc import Awaitable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias, TypeVar
 
 from agentctl.agent.hook_events import (
@@ -26,6 +26,7 @@ from agentctl.agent.hook_events import (
 )
 from agentctl.ids import new_run_id
 from agentctl.protocol.values import JsonObject
+from agentctl.records import dataclass
 from agentctl.state.scratchpad import Scratchpad
 
 Answer = TypeVar("Answer")

@@ -6,7 +6,7 @@ which means continue. The scratchpad is the hook's own notes: a JSON object that
 
 import json
 from collections.abc import Awaitable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
 from agentctl.agent.hook import Hook, HookContext
@@ -42,6 +42,7 @@ from agentctl.agent.hook_events import (
 from agentctl.agent.hook_stack import HookFailed
 from agentctl.protocol.codec import encode
 from agentctl.protocol.values import JsonObject, JsonValue
+from agentctl.records import dataclass
 
 SCHEMA = 1
 

@@ -3,12 +3,13 @@
 A *turn* is one reply of the model; the tool calls it asks for come after it.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, TypeAlias
 
 from agentctl.llm.base import ModelRequest, ToolChoice
 from agentctl.protocol.messages import AssistantMessage, Message, Usage
 from agentctl.protocol.values import JsonObject, JsonValue
+from agentctl.records import dataclass
 
 EventName: TypeAlias = Literal[
     "model_call",

@@ -3,7 +3,7 @@
 import inspect
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Literal, TypeAlias, TypeVar, cast
 
@@ -40,6 +40,7 @@ from agentctl.agent.hook_events import (
     TurnAction,
     TurnFinished,
 )
+from agentctl.records import dataclass
 
 Part = TypeVar("Part")
 OnError: TypeAlias = Literal["deny", "continue", "stop"]

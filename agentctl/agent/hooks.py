@@ -1,7 +1,7 @@
 """All hooks of a run, as its loop sees them: one call an event, every action in the journal."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Literal, Protocol, TypeAlias
 
 import anyio
@@ -39,6 +39,7 @@ from agentctl.llm.base import Emit, ModelRequest
 from agentctl.protocol.commands import Command
 from agentctl.protocol.events import HookActed, LiveEvent, ReasoningStreamed, TextStreamed
 from agentctl.protocol.messages import AssistantMessage, ToolCall, ToolResult
+from agentctl.records import dataclass
 from agentctl.state.cells import CellView
 from agentctl.state.scratchpad import Scratchpad
 from agentctl.state.views import Blocks, place

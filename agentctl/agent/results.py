@@ -1,13 +1,14 @@
 """What a tool result does to state, and how much of it the model sees."""
 
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Protocol
 
 from agentctl.protocol.commands import Command
 from agentctl.protocol.events import Event
 from agentctl.protocol.messages import ToolCall, ToolResult
 from agentctl.protocol.values import JsonValue
+from agentctl.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

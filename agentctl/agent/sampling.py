@@ -1,7 +1,7 @@
 """Model calls that a tool server asks for: judged by rule, approved by a person, paid from the budgets."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from agentctl.agent.context import AgentContext
 from agentctl.agent.model_call import step_cost
@@ -13,6 +13,7 @@ from agentctl.protocol.decisions import Decision, Verdict
 from agentctl.protocol.events import AskRefused, LiveEvent, Noted
 from agentctl.protocol.messages import AssistantMessage, Message, TextPart, ToolMessage, UserMessage
 from agentctl.protocol.questions import PersonAnswer, PersonQuestion
+from agentctl.records import dataclass
 from agentctl.tools.definition import SampleRequest
 
 _YES = "Let it ask the model"

@@ -1,7 +1,7 @@
 """Everything one agent needs to execute a tool call: tools, policy layers, budgets, grants, interaction."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Literal
@@ -29,6 +29,7 @@ from agentctl.protocol.effects import WritePath
 from agentctl.protocol.messages import ToolCall, ToolSpec, Usage
 from agentctl.protocol.questions import Asker
 from agentctl.protocol.values import JsonObject
+from agentctl.records import dataclass
 from agentctl.tools.definition import Prepared, Tool, ToolOutput, ToolPlace
 from agentctl.tools.outside import NOTHING_FROM_OUTSIDE, Note, OutsideTool, Sources, Wanted
 from agentctl.tools.registry import CheckedArguments, InvalidArguments, ToolRegistry, refusal_of_unknown

@@ -1,13 +1,13 @@
 """Blueprints by name: the user's own, then those that ship with agentctl; and by path."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from agentctl.blueprint.load import load_blueprint
 from agentctl.blueprint.model import Blueprint, FoundBy
 from agentctl.errors import UsageError
 from agentctl.locations import config_dir, shipped_dir
+from agentctl.records import dataclass
 from agentctl.toml.words import nearest
 
 _SCRIPT = ".script"

@@ -1,9 +1,9 @@
 """The blueprint's stages as a graph: what is reachable, what runs in circles, and a picture of it as text."""
 
 from collections.abc import Iterator, Set
-from dataclasses import dataclass
 
 from agentctl.blueprint.model import Blueprint, StageTable
+from agentctl.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Literal, TypeAlias
 
@@ -11,6 +10,7 @@ from agentctl.blueprint.machine_states import denied_everywhere, unreachable_sta
 from agentctl.blueprint.model import Blueprint, StageTable
 from agentctl.errors import Problem
 from agentctl.protocol.tool_names import WAITING_TOOLS, canonical_tool
+from agentctl.records import dataclass
 from agentctl.toml.positions import Path
 from agentctl.toml.table import TomlValue
 from agentctl.toml.words import nearest, one_of

@@ -3,7 +3,7 @@
 Nothing here is checked against the machine: `load` makes these from a file, `check` lints them.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
@@ -14,6 +14,7 @@ from agentctl.blueprint.state_tables import (
     WorkspaceTable,
 )
 from agentctl.protocol.values import JsonObject
+from agentctl.records import dataclass
 from agentctl.tables.declared import (
     HookTable,
     LimitsTable,

@@ -1,9 +1,10 @@
 """The blueprint's tables about state: keys, effects, the document, and machines over tool calls."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Annotated, Literal
 
 from agentctl.protocol.values import JsonObject, JsonValue
+from agentctl.records import dataclass
 from agentctl.toml.shapes import (
     Bytes,
     CodeName,

@@ -6,13 +6,13 @@ Nothing is imported, started or resolved through a link here: files are read and
 import hashlib
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 from agentctl.blueprint.model import Blueprint
 from agentctl.errors import Position, Problem
 from agentctl.locations import shipped_dir
+from agentctl.records import dataclass
 from agentctl.tables.declared import HookTable, McpServerTable, ModelTable
 from agentctl.tables.outside_tools import script_tools
 from agentctl.toml.positions import Path as KeyPath

@@ -5,7 +5,7 @@ import signal
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import Literal
 
@@ -18,6 +18,7 @@ from agentctl.interaction.unattended import RefusedAsk
 from agentctl.locations import live_dir
 from agentctl.protocol.events import RunEnded, RunSuspended
 from agentctl.protocol.questions import Answer
+from agentctl.records import dataclass
 from agentctl.run.recorder import RunRecorder
 from agentctl.run.runner import RunEnd, RunParts, run_or_fail
 from agentctl.terminal.api import Device, Ending, Terminal, serve_prompts

@@ -1,7 +1,7 @@
 """Starts a run: everything that can be wrong is said before the first fact is written."""
 
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
@@ -14,6 +14,7 @@ from agentctl.cli.show import show_run
 from agentctl.cli.wiring import open_house
 from agentctl.errors import ExitCode
 from agentctl.protocol.events import LaunchFlags
+from agentctl.records import dataclass
 from agentctl.run.house import House
 from agentctl.run.inputs import checked_inputs, checked_workdir
 from agentctl.run.runner import RunParts

@@ -1,6 +1,6 @@
 """A call of a past run: what was decided about it, who was asked, and how it went."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from agentctl.cli.reading import find, opened_journal, tree
 from agentctl.errors import UsageError
@@ -16,6 +16,7 @@ from agentctl.protocol.events import (
     ToolCallDecided,
 )
 from agentctl.protocol.questions import Answer, ApprovalAnswer
+from agentctl.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,9 +3,10 @@
 import json
 import shlex
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from agentctl.policy.patterns import PatternError, shell_pattern
+from agentctl.records import dataclass
 
 LISTS = ("deny", "ask", "allow")
 _STRICTEST_FIRST = LISTS

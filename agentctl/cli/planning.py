@@ -1,7 +1,6 @@
 """What would hold in a run of a blueprint, stage by stage, worked out before a token is spent."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from agentctl.policy.rules import ToolNames
 from agentctl.policy.way_out import with_flags
 from agentctl.protocol.decisions import Decision, Verdict
 from agentctl.protocol.tool_names import BUILT_IN_TOOLS, CHILD_TOOLS, TOOL_ALIASES, WAITING_TOOLS
+from agentctl.records import dataclass
 from agentctl.run.agent_kind import ceilings_in, choose
 from agentctl.run.policy_layers import in_stage, layers_of
 from agentctl.run.sandboxing import sandbox_of

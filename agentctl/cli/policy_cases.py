@@ -4,7 +4,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -26,6 +26,7 @@ from agentctl.policy.shell.analyse import analyse
 from agentctl.protocol.decisions import Decision, Verdict
 from agentctl.protocol.effects import Effect, WritePath
 from agentctl.protocol.values import JsonObject, JsonValue
+from agentctl.records import dataclass
 from agentctl.settings.rules import shipped_table
 from agentctl.toml.read import parse
 from agentctl.tools.definition import ToolPlace

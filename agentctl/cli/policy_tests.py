@@ -1,9 +1,9 @@
 """`[[policy_tests]]`: each call is prepared like a real one and judged by the real policy, and never run."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from agentctl.errors import Position, Problem, ToolError
+from agentctl.records import dataclass
 from agentctl.run.hypothetical import Judge
 from agentctl.tables.declared import PolicyTestTable
 from agentctl.toml.table import Table

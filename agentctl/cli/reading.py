@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 
 from agentctl.errors import UsageError
 from agentctl.journal.sqlite import open_journal
@@ -10,6 +9,7 @@ from agentctl.journal.store import Journal, RunInfo
 from agentctl.locations import data_dir
 from agentctl.protocol.events import Event, QuestionAnswered, QuestionAsked, RunEnded
 from agentctl.protocol.questions import ApprovalQuestion, Question
+from agentctl.records import dataclass
 
 
 @asynccontextmanager

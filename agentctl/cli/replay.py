@@ -3,7 +3,7 @@
 import json
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -27,6 +27,7 @@ from agentctl.protocol.decisions import Decision
 from agentctl.protocol.events import Event, MessageAdded, RunEnded, RunStarted, ToolCallDecided
 from agentctl.protocol.messages import Message, ToolMessage, ToolResult, user_text
 from agentctl.protocol.questions import Answer, Question
+from agentctl.records import dataclass
 from agentctl.run.agent_kind import agent_kind
 from agentctl.run.build import RunSeed, build_run
 from agentctl.run.house import House

@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
@@ -17,6 +16,7 @@ from agentctl.journal.states import load_cells
 from agentctl.journal.store import Journal, Record, RunInfo
 from agentctl.protocol.commands import Command
 from agentctl.protocol.events import Event, Noted, RunStarted
+from agentctl.records import dataclass
 from agentctl.state.cells import Cells
 from agentctl.state.commit import Origin, assemble
 from agentctl.state.keys import KeyTable

@@ -3,12 +3,12 @@
 import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 
 from agentctl.cli.drive import drive
 from agentctl.cli.options import Output
 from agentctl.clock import SystemClock
 from agentctl.errors import AgentctlError, ExitCode
+from agentctl.records import dataclass
 from agentctl.run.house import House
 from agentctl.run.runner import RunParts
 from agentctl.terminal.api import (

@@ -4,7 +4,6 @@ import json
 import os
 import shlex
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -27,6 +26,7 @@ from agentctl.protocol.decisions import Decision
 from agentctl.protocol.events import LaunchFlags
 from agentctl.protocol.tool_names import canonical_tool
 from agentctl.protocol.values import JsonObject
+from agentctl.records import dataclass
 from agentctl.run.agent_kind import launch_rules
 from agentctl.run.hypothetical import Machine, judge_of
 from agentctl.run.inputs import checked_workdir

@@ -2,7 +2,6 @@
 
 import json
 import sys
-from dataclasses import dataclass
 from typing import Annotated
 
 import anyio
@@ -13,6 +12,7 @@ from agentctl.cli.run_state import AsJson, Run, absent, read_run_state
 from agentctl.errors import UsageError
 from agentctl.protocol.commands import Command, FoldValue, SetValue
 from agentctl.protocol.values import JsonObject, JsonValue
+from agentctl.records import dataclass
 from agentctl.state.changes import changed_lines
 from agentctl.state.diff import diff as diff_of
 from agentctl.state.document import apply_patch, compact

@@ -5,7 +5,7 @@ every later call opens exactly that path without following links, and fails when
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Protocol
 
@@ -43,6 +43,7 @@ from agentctl.executor.sandbox_policy import (
     SandboxUnavailable,
     effective_policy,
 )
+from agentctl.records import dataclass
 
 __all__ = [
     "BackgroundOutput",

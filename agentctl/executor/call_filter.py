@@ -9,7 +9,8 @@ Source: Linux, Documentation/userspace-api/seccomp_filter.rst
 
 import platform
 import struct
-from dataclasses import dataclass
+
+from agentctl.records import dataclass
 
 _LOAD, _JUMP_EQUAL, _JUMP_AT_LEAST, _JUMP_IF_SET, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _ALLOW, _ERRNO = 0x7FFF0000, 0x00050000

@@ -3,12 +3,13 @@
 import re
 from bisect import bisect_left
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import accumulate, islice
 
 from agentctl.errors import ToolError
 from agentctl.executor.file_types import Edit
 from agentctl.executor.text import Encoding, sniff
+from agentctl.records import dataclass
 
 _LINE_END = re.compile("\r\n|\n")
 _QUOTES = str.maketrans({0x2018: "'", 0x2019: "'", 0x201C: '"', 0x201D: '"', 0xA0: " "})

@@ -1,8 +1,10 @@
 """Words for files: paths as resolved, pages, listings, matches, and writes that can be judged."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from pathlib import Path
+
+from agentctl.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

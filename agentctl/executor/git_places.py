@@ -2,10 +2,10 @@
 
 import os
 import stat
-from dataclasses import dataclass
 from pathlib import Path
 
 from agentctl.executor.paths import follow
+from agentctl.records import dataclass
 
 _POINTER_LIMIT = 4096
 

@@ -7,13 +7,14 @@ import stat
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from agentctl.errors import ToolError
 from agentctl.executor.environment import chosen_environment
 from agentctl.executor.paths import RootPins, follow, open_directory
 from agentctl.executor.process_types import CommandRequest
+from agentctl.records import dataclass
 
 MAX_TIMEOUT_S = 3600.0
 """The ceiling of `timeout_s`; a longer wish is lowered to it."""

@@ -1,12 +1,13 @@
 """Words for programs: what to run, how it ended, what it wrote."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Protocol
 
 from agentctl.executor.file_types import Roots
 from agentctl.executor.sandbox_policy import SandboxKind, SandboxPolicy
+from agentctl.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

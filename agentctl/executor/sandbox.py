@@ -3,7 +3,6 @@
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import anyio
@@ -17,6 +16,7 @@ from agentctl.executor.sandbox_places import Places, places_for
 from agentctl.executor.sandbox_policy import OnUnavailable, SandboxKind, SandboxPolicy, SandboxUnavailable
 from agentctl.executor.seatbelt import SANDBOX_EXEC, seatbelt_argv
 from agentctl.executor.supervisor_wire import Confinement, Request
+from agentctl.records import dataclass
 
 _NOTHING = ["/bin/sh", "-c", ":"]
 _PROBE_S = 10.0

@@ -3,12 +3,12 @@
 import os
 import stat
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from agentctl.executor.git_places import GitPlaces, git_places
 from agentctl.executor.paths import follow
 from agentctl.executor.process_types import CommandRequest
+from agentctl.records import dataclass
 
 CREDENTIAL_STORES = (
     "~/.ssh", "~/.gnupg", "~/.aws", "~/.azure", "~/.config/gcloud", "~/.kube", "~/.docker/config.json",

@@ -1,10 +1,11 @@
 """What a command may reach when the operating system holds the line, and how layers narrow it. Pure."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import PurePosixPath
 
 from agentctl.errors import AgentctlError, ExitCode
+from agentctl.records import dataclass
 
 
 class SandboxKind(StrEnum):

@@ -13,7 +13,7 @@ import sys
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from itertools import pairwise
 from pathlib import Path
 from time import monotonic
@@ -25,6 +25,7 @@ from agentctl.executor.pages import BLOCK, require_readable
 from agentctl.executor.paths import explain, open_file, shown_name
 from agentctl.executor.text import Encoding, show_text, sniff
 from agentctl.executor.walk import Found, Walk, open_found
+from agentctl.records import dataclass
 
 _SPAN = 16_384
 """Characters of a line searched at once; a longer line is searched in overlapping spans."""

@@ -2,7 +2,8 @@
 
 import codecs
 import re
-from dataclasses import dataclass
+
+from agentctl.records import dataclass
 
 _BOMS = (
     # UTF-32 first: its little-endian mark begins with UTF-16's.

@@ -11,7 +11,6 @@ import struct
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias
 
@@ -23,6 +22,7 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 from agentctl.protocol.codec import decode, encode
 from agentctl.protocol.questions import Answer
 from agentctl.protocol.values import JsonValue
+from agentctl.records import dataclass
 
 _LONGEST_NAME = 100
 """Bytes of a socket's path that every system takes; Linux has room for 107, macOS for 103."""

@@ -4,11 +4,11 @@ An ask without a person is a refusal or a saved question: never an approval and 
 """
 
 import shlex
-from dataclasses import dataclass
 from typing import Literal, TypeAlias, assert_never
 
 from agentctl.protocol.decisions import Held
 from agentctl.protocol.questions import Answer, ApprovalAnswer, ApprovalQuestion, PersonAnswer, Question
+from agentctl.records import dataclass
 
 OnAsk: TypeAlias = Literal["deny", "pause"]
 

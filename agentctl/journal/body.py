@@ -4,12 +4,12 @@ import hashlib
 import json
 import math
 import re
-from dataclasses import dataclass
 
 from agentctl.protocol.codec import Malformed, UnknownType, decode, encode
 from agentctl.protocol.commands import Command, Commit, OutgoingMessage
 from agentctl.protocol.events import Event, Noted
 from agentctl.protocol.values import JsonObject, JsonValue
+from agentctl.records import dataclass
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 

@@ -1,7 +1,7 @@
 """A run of its own out of the beginning of another: same conversation, same state, a new thread."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from agentctl.errors import UsageError
 from agentctl.ids import new_run_id, new_thread_id
@@ -20,6 +20,7 @@ from agentctl.protocol.events import (
     RunStarted,
     RunSuspended,
 )
+from agentctl.records import dataclass
 from agentctl.state.cells import Cells
 
 

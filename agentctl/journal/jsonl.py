@@ -7,11 +7,11 @@ import fcntl
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from agentctl.journal.body import Damaged, from_json, to_json
 from agentctl.protocol.values import JsonObject
+from agentctl.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

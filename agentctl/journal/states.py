@@ -1,9 +1,8 @@
 """A thread's cells out of its journal: from the last snapshot, and what came after it."""
 
-from dataclasses import dataclass
-
 from agentctl.errors import StateConflict
 from agentctl.journal.store import Journal, Record, Snapshot
+from agentctl.records import dataclass
 from agentctl.state.cells import Cells
 from agentctl.state.typed import Drifted
 

@@ -1,11 +1,11 @@
 """What a journal is to the rest. `sqlite.py` is the one on disk; `agentctl.testing` has one in memory."""
 
-from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
 from agentctl.protocol.commands import Command, Commit, OutgoingMessage
 from agentctl.protocol.events import Event, RunOutcome
 from agentctl.protocol.values import JsonValue
+from agentctl.records import dataclass
 
 RunStatus: TypeAlias = Literal[
     "running",  # a process holds the lease of its thread

@@ -1,12 +1,13 @@
 """What a model service is to the rest: a request in, pieces while it comes, one whole message at the end."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, Protocol, TypeAlias
 
 from agentctl.protocol.events import LiveEvent
 from agentctl.protocol.messages import AssistantMessage, Message, ToolSpec
 from agentctl.protocol.values import JsonObject
+from agentctl.records import dataclass
 
 Emit: TypeAlias = Callable[[LiveEvent], None]
 """Receives what is streamed; never blocks, never raises."""

@@ -2,7 +2,7 @@
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Literal, TypeAlias, get_args
@@ -11,6 +11,7 @@ from agentctl.errors import InvalidInput, Position, Problem
 from agentctl.locations import shipped_dir
 from agentctl.protocol.messages import Usage
 from agentctl.protocol.values import JsonObject, JsonValue
+from agentctl.records import dataclass
 
 WireName: TypeAlias = Literal["openai-chat", "openai-responses", "anthropic", "gemini", "ollama"]
 Thinking: TypeAlias = Literal["", "none", "adaptive", "budget", "level", "effort"]

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from difflib import get_close_matches
 
 from agentctl.errors import InvalidInput, Position, Problem
@@ -15,6 +15,7 @@ from agentctl.llm.openai_chat import OpenAiChat
 from agentctl.llm.openai_responses import OpenAiResponses
 from agentctl.llm.provider_config import Origin, ProviderConfig, ProviderSettings
 from agentctl.llm.wire import Endpoint, Target, WireProtocol
+from agentctl.records import dataclass
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _STALL_S = 300.0

@@ -9,7 +9,7 @@ import math
 import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from urllib.parse import SplitResult, urljoin, urlsplit
 
@@ -20,6 +20,7 @@ from agentctl.llm.failures import connect_failure, plain_failure, refused_redire
 from agentctl.llm.http_body import BadResponse, BodyReader, HeadReader, ResponseHead, body_reader
 from agentctl.llm.http_connect import CONNECT_FAILURES, Connection, Route, connect, reason_of
 from agentctl.llm.http_proxy import BadProxy, is_loopback, proxy_for
+from agentctl.records import dataclass
 
 __all__ = ["Http", "HttpCall", "HttpOptions", "HttpResponse", "is_loopback", "origin_of"]
 

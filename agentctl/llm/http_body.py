@@ -5,8 +5,9 @@ Source: RFC 9112, https://www.rfc-editor.org/rfc/rfc9112
 
 import re
 import zlib
-from dataclasses import dataclass
 from typing import Literal, Protocol
+
+from agentctl.records import dataclass
 
 _MOST_HEAD_BYTES = 64 * 1024
 _MOST_CHUNK_LINE = 1024

@@ -3,7 +3,6 @@
 import os
 import ssl
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 import anyio
@@ -12,6 +11,7 @@ from anyio.streams.tls import TLSStream
 
 from agentctl.llm.http_body import BadResponse, HeadReader
 from agentctl.llm.http_proxy import HttpProxy
+from agentctl.records import dataclass
 
 _READ_BYTES = 65_536
 _OK = 200

@@ -2,9 +2,10 @@
 
 import base64
 from collections.abc import Mapping
-from dataclasses import dataclass
 from ipaddress import ip_address, ip_network
 from urllib.parse import unquote, urlsplit
+
+from agentctl.records import dataclass
 
 
 class BadProxy(Exception):

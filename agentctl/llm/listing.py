@@ -1,7 +1,6 @@
 """What is configured and what answers: services with their keys, addresses and models."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import anyio
 
@@ -13,6 +12,7 @@ from agentctl.llm.http import Http, HttpCall, HttpOptions, is_loopback, origin_o
 from agentctl.llm.provider_config import ProviderConfig
 from agentctl.llm.stream import parse_json
 from agentctl.protocol.values import JsonObject, JsonValue
+from agentctl.records import dataclass
 
 _ASK_LIMIT_S = 5.0
 _MOST_BYTES = 4 * 1024 * 1024

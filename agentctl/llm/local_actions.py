@@ -6,7 +6,6 @@ default (docs/local-model.md), and that model is sensitive to it.
 """
 
 import json
-from dataclasses import dataclass
 
 from agentctl.ids import new_call_id
 from agentctl.llm.base import ModelRequest
@@ -24,6 +23,7 @@ from agentctl.protocol.messages import (
     user_text,
 )
 from agentctl.protocol.values import JsonObject, JsonValue
+from agentctl.records import dataclass
 
 FINAL_ANSWER = "final_answer"
 _SUBMIT = "submit_output"

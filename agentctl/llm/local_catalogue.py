@@ -3,7 +3,6 @@
 import os
 import sys
 import tomllib
-from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 from agentctl.errors import UsageError
 from agentctl.locations import data_dir, shipped_dir
 from agentctl.protocol.values import JsonObject, JsonValue
+from agentctl.records import dataclass
 
 RUNTIME_HINT = "pip install 'agentctl[local]' installs the llama.cpp runtime."
 

@@ -8,10 +8,11 @@ that writes: it was seen to write unasked.
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from agentctl.protocol.messages import AssistantMessage, Message, ToolCall, ToolMessage, ToolResult, ToolSpec
 from agentctl.protocol.values import JsonObject, JsonValue
+from agentctl.records import dataclass
 
 READ_ONLY = frozenset(
     {

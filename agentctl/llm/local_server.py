@@ -5,7 +5,7 @@ import os
 import secrets
 import sys
 import tempfile
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from subprocess import PIPE
 from typing import IO
@@ -14,6 +14,7 @@ import anyio
 from anyio.abc import Process
 
 from agentctl.llm.base import FailureDetails, ModelCallFailed
+from agentctl.records import dataclass
 
 _PACKAGE_PARENT = Path(__file__).resolve().parents[2]
 _START_LIMIT_S = 180.0

@@ -1,7 +1,7 @@
 """What a person can set about model services, as data: endpoints, keys, limits, retries."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -9,6 +9,7 @@ from agentctl.clock import Clock, SystemClock
 from agentctl.llm.base import LanguageModel
 from agentctl.llm.script import Script
 from agentctl.protocol.values import JsonObject
+from agentctl.records import dataclass
 
 WireProtocol: TypeAlias = Literal["openai-chat", "openai-responses", "anthropic", "gemini", "ollama"]
 

@@ -5,7 +5,7 @@ The format is described in docs/models.md.
 
 import re
 import tomllib
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -13,6 +13,7 @@ from agentctl.errors import InvalidInput, Position, Problem, UsageError
 from agentctl.llm.base import FailureKind
 from agentctl.protocol.messages import StopReason, Usage
 from agentctl.protocol.values import JsonObject, JsonValue
+from agentctl.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

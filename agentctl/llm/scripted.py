@@ -6,7 +6,6 @@ asked for are reported by `check_all_read`.
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from agentctl.clock import Clock, SystemClock
 from agentctl.errors import ProviderError
@@ -28,6 +27,7 @@ from agentctl.protocol.messages import (
     UserMessage,
 )
 from agentctl.protocol.values import JsonObject, JsonValue
+from agentctl.records import dataclass
 
 _PIECE = 24
 _CHARS_PER_TOKEN = 4

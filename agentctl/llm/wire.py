@@ -3,7 +3,7 @@
 import json
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Protocol
 
 import anyio
@@ -24,6 +24,7 @@ from agentctl.llm.retry_after import retry_after_s
 from agentctl.llm.stream import BodyDecoder, ServerEvent, parse_json
 from agentctl.protocol.messages import AssistantMessage
 from agentctl.protocol.values import JsonObject
+from agentctl.records import dataclass
 
 _DONE = b"[DONE]"
 _BAD = 400

@@ -5,7 +5,7 @@ agents above it. Reserve before the act, settle to what it really was, or releas
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from agentctl.policy.ceilings import DISK_FLOOR_BYTES, Ceilings
 from agentctl.policy.layers import BoundRule, bind_rules
@@ -21,6 +21,7 @@ from agentctl.policy.refusals import (
 )
 from agentctl.protocol.decisions import Decision
 from agentctl.protocol.effects import Effect, OpaqueCommand, RunProgram, WritePath
+from agentctl.records import dataclass
 
 BYTES, FILES, STEPS, TOKENS = "bytes_written", "files_written", "steps", "tokens"
 COST, UNPRICED, WALL_TIME, SUBAGENTS = "cost_usd", "unpriced_steps", "wall_time_s", "subagents"

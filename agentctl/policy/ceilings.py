@@ -1,10 +1,11 @@
 """Limits as people set them, and the lowest of them, which holds."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, Literal, TypeAlias, TypeVar
 
 from agentctl.policy.rules import Rule
+from agentctl.records import dataclass
 
 DISK_FLOOR_BYTES: Final = 2**30
 """Free space that must remain on the disk. No flag and no config changes it."""

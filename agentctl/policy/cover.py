@@ -1,7 +1,6 @@
 """Lift asks: by the safe list, a grant, a remembered rule, the sandbox, or a person's answer."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from agentctl.policy.decide import conclude, judgements_on
 from agentctl.policy.grants import GrantBook, rule_covers
@@ -9,6 +8,7 @@ from agentctl.policy.layers import BoundRule, Layers
 from agentctl.policy.safe_list import NO_SAFE_LIST, SafeList
 from agentctl.protocol.decisions import Decision, Judgement, Lift, Verdict
 from agentctl.protocol.effects import Effect, RunProgram
+from agentctl.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

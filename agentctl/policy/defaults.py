@@ -1,11 +1,11 @@
 """The built-in layer, read from the shipped `config/policy.toml`."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from agentctl.errors import InvalidInput, Problem
 from agentctl.policy.rules import RuleSet, ToolNames, parse_permissions
 from agentctl.protocol.tool_names import RULE_NAMES, TOOL_ALIASES
+from agentctl.records import dataclass
 from agentctl.toml.positions import Key
 from agentctl.toml.table import Table
 

@@ -1,7 +1,7 @@
 """The layers of one agent: who said what, from the launch flags to the built-in defaults."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TypeAlias
 
 from agentctl.errors import Position
@@ -10,6 +10,7 @@ from agentctl.policy.patterns import Pattern, ShellPattern
 from agentctl.policy.rules import COMMAND_LINE, NO_RULES, Entry, Rule, RuleSet
 from agentctl.protocol.decisions import Held, LayerName, Say, Verdict
 from agentctl.protocol.effects import Effect, RunProgram
+from agentctl.records import dataclass
 
 SHELL_ENTRIES = ("shell", "write_file", "read_file", "network")
 """The entries for what a shell line can do; a deny or ask in one keeps an opaque line from being covered."""

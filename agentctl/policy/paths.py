@@ -4,8 +4,9 @@ Every path that comes in is absolute and resolved, symlinks included; the execut
 """
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
+
+from agentctl.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

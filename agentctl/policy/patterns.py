@@ -6,12 +6,12 @@ true only if every value could do is covered, `restricts` is true as soon as one
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Protocol, TypeAlias
 
 from agentctl.policy.paths import Place, absolute_pattern, before_wildcard, normal_path, path_regex
 from agentctl.protocol.effects import Effect, ReachHost, ReadPath, RunProgram, SpawnAgent, WritePath
+from agentctl.records import dataclass
 
 PATTERN_TOOLS = ("shell", "write_file", "read_file", "network", "spawn_agent")
 """The entries whose rules may carry a pattern, one for each kind of effect."""

@@ -1,9 +1,10 @@
 """Paths whose writing needs a person's word each time, whatever the rules say."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from agentctl.policy.paths import Place
+from agentctl.records import dataclass
 
 _GIT = "it is inside git's own folder"
 _STARTUP = "it runs when a shell or session starts"

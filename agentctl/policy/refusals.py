@@ -1,8 +1,7 @@
 """Refusals by a budget, in words: the number, the ceiling, and the key that sets it."""
 
-from dataclasses import dataclass
-
 from agentctl.policy.ceilings import DISK_FLOOR_BYTES
+from agentctl.records import dataclass
 
 _WORDS = {
     "files_written": ("write_budget.files", "files made or changed by this run"),

@@ -1,12 +1,13 @@
 """Rules as people write them: `[tool_permissions]` tables and `TOOL(PATTERN)`, checked when loaded."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from agentctl.errors import InvalidInput, Position, Problem
 from agentctl.policy.paths import Place
 from agentctl.policy.patterns import PATTERN_TOOLS, Pattern, PatternError, compile_pattern
 from agentctl.protocol.decisions import Verdict
+from agentctl.records import dataclass
 from agentctl.toml.positions import Key
 from agentctl.toml.table import EMPTY, Table, TomlValue
 from agentctl.toml.words import nearest

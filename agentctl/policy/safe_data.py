@@ -1,6 +1,6 @@
 """Reads the shipped list of safe commands and what the user adds to it."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from agentctl.errors import InvalidInput, Problem
 from agentctl.policy.patterns import PatternError, shell_pattern
@@ -9,6 +9,7 @@ from agentctl.policy.rules import ToolNames
 from agentctl.policy.safe_list import SafeEntry, SafeList, SafeProgram, SafeWords
 from agentctl.policy.safe_options import ANY_NUMBER, AnyForm, Form
 from agentctl.policy.safe_scripts import CHECKS
+from agentctl.records import dataclass
 from agentctl.toml.positions import Key
 from agentctl.toml.table import EMPTY, Table, TomlValue
 

@@ -1,11 +1,12 @@
 """Commands known to be harmless: programs with the options and operands under which they only look."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from agentctl.errors import Position
 from agentctl.policy.safe_options import AnyForm, Form, Words
 from agentctl.protocol.effects import RunProgram
+from agentctl.records import dataclass
 
 _GIT_GLOBALS = frozenset({"--no-pager", "--no-optional-locks", "--literal-pathspecs", "--no-replace-objects"})
 _SYSTEM_FOLDERS = ("/bin/", "/usr/bin/")

@@ -5,8 +5,10 @@ options behind operands. Abbreviated long options are refused, like all else tha
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
+
+from agentctl.records import dataclass
 
 ANY_NUMBER: Final = 1_000_000
 """As many operands as there are."""

@@ -1,11 +1,11 @@
 """Requested state changes as data, and the commit that makes them durable together with events."""
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal, TypeAlias
 
 from agentctl.protocol.events import Event
 from agentctl.protocol.values import JsonValue
+from agentctl.records import dataclass
 
 Scope: TypeAlias = Literal["run", "thread", "shared", "profile"]
 

@@ -1,11 +1,11 @@
 """The policy's answer to a call, with everything needed to explain it later."""
 
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Literal, TypeAlias
 
 from agentctl.errors import Position
 from agentctl.protocol.effects import Effect
+from agentctl.records import dataclass
 
 
 class Verdict(IntEnum):

@@ -1,7 +1,8 @@
 """What a tool call would do, said before it does it. Policy judges these, not tool names."""
 
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from agentctl.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

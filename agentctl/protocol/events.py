@@ -1,12 +1,13 @@
 """Facts, past tense. `Event` goes to the journal; `LiveEvent` is for whoever is watching now."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, TypeAlias
 
 from agentctl.protocol.decisions import Decision, Grant
 from agentctl.protocol.messages import Message, ToolResult, Usage
 from agentctl.protocol.questions import Answer, Question
 from agentctl.protocol.values import JsonObject, JsonValue
+from agentctl.records import dataclass
 
 RunOutcome: TypeAlias = Literal["finished", "failed", "refused", "limited", "waiting", "cancelled"]
 

@@ -1,9 +1,10 @@
 """What is said: messages of a thread, tool calls and results, usage, and what a tool is to a model."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, TypeAlias
 
 from agentctl.protocol.values import JsonObject, JsonValue
+from agentctl.records import dataclass
 
 StopReason: TypeAlias = Literal[
     "end",  # the model was done

@@ -1,10 +1,11 @@
 """What a person is asked, and what a person can answer."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, TypeAlias
 
 from agentctl.protocol.decisions import Decision
 from agentctl.protocol.values import JsonObject
+from agentctl.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

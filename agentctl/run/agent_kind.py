@@ -1,6 +1,6 @@
 """What all runs of one blueprint share: its rules, ceilings, tools and models. Built once a process."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from agentctl.agent.agent_state import StatePlan
@@ -21,6 +21,7 @@ from agentctl.policy.rules import ToolNames, parse_permissions, parse_rules
 from agentctl.policy.safe_data import safe_list
 from agentctl.policy.safe_list import SafeList
 from agentctl.protocol.events import LaunchFlags
+from agentctl.records import dataclass
 from agentctl.run.house import House
 from agentctl.run.policy_layers import layers_of
 from agentctl.run.read_paths import granted_read_paths

@@ -1,6 +1,6 @@
 """Builds a run from what its blueprint's runs share and what is its own. The only place that does."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
 from anyio import to_thread
@@ -17,6 +17,7 @@ from agentctl.executor.sandbox_policy import SandboxKind, SandboxPolicy
 from agentctl.policy.budgets import Budgets
 from agentctl.policy.grants import GrantBook, restore
 from agentctl.protocol.events import LaunchFlags
+from agentctl.records import dataclass
 from agentctl.run.active_time import ActiveTime
 from agentctl.run.agent_kind import AgentKind
 from agentctl.run.children import Children, OpenChild

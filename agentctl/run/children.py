@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
 import anyio
@@ -15,6 +15,7 @@ from agentctl.ids import new_run_id, new_thread_id
 from agentctl.policy.budgets import Budgets, Reservation
 from agentctl.protocol.events import ChildEnded, ChildStarted, RunEnded, RunOutcome, RunSuspended
 from agentctl.protocol.messages import AssistantMessage
+from agentctl.records import dataclass
 from agentctl.run.recorder import RunRecorder
 from agentctl.tools.subagents import ChildReport, SpawnRequest
 

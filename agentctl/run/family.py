@@ -2,7 +2,7 @@
 
 import hashlib
 import tomllib
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from agentctl.errors import AgentctlError, ToolError, UsageError
 from agentctl.protocol.events import MessageAdded, RunEnded, RunResumed, RunStarted, RunSuspended
 from agentctl.protocol.messages import user_text
 from agentctl.protocol.values import JsonObject
+from agentctl.records import dataclass
 from agentctl.run.agent_kind import AgentKind, agent_kind
 from agentctl.run.build import RunSeed, build_run
 from agentctl.run.children import ChildSeed

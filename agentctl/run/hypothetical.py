@@ -1,7 +1,6 @@
 """Calls that nobody makes, judged as if somebody did: for policy tests, `plan` and `why`."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from agentctl.blueprint.model import Blueprint
@@ -21,6 +20,7 @@ from agentctl.protocol.decisions import Decision
 from agentctl.protocol.effects import Effect, ReachHost, SpawnAgent
 from agentctl.protocol.tool_names import canonical_tool
 from agentctl.protocol.values import JsonObject
+from agentctl.records import dataclass
 from agentctl.run.agent_kind import own_places
 from agentctl.run.policy_layers import in_stage, layers_of
 from agentctl.run.read_paths import granted_read_paths

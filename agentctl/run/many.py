@@ -1,7 +1,6 @@
 """Many runs of one blueprint in one process, side by side, with one report."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
 import anyio
 
@@ -9,6 +8,7 @@ from agentctl.blueprint.model import Blueprint
 from agentctl.errors import AgentctlError, ExitCode
 from agentctl.protocol.events import RunEnded, RunOutcome, RunSuspended
 from agentctl.protocol.values import JsonObject, JsonValue
+from agentctl.records import dataclass
 from agentctl.run.agent_kind import AgentKind, agent_kind
 from agentctl.run.house import House
 from agentctl.run.runner import RunParts, run_or_fail

@@ -1,10 +1,10 @@
 """Who can be asked: a person at the terminal device or a connected client, through the hub."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from agentctl.interaction.hub import Hub
 from agentctl.protocol.questions import Answer, Question
+from agentctl.records import dataclass
 from agentctl.run.active_time import ActiveTime
 
 

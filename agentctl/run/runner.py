@@ -1,7 +1,6 @@
 """One run: from its first commit through its stages to its end. Everything it does stands in the journal."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 
 from agentctl.agent.compaction import summarise_stage
 from agentctl.agent.context import AgentContext, AskPerson, Inbox, StageEnd, Suspend
@@ -21,6 +20,7 @@ from agentctl.protocol.events import (
     StageLeft,
 )
 from agentctl.protocol.messages import user_text
+from agentctl.records import dataclass
 from agentctl.run.active_time import ActiveTime
 from agentctl.run.checkpoints import pass_checkpoints
 from agentctl.run.children import Children

@@ -1,11 +1,10 @@
 """Which stage comes next: edges that are open, edges the harness takes, and what a stage's plan is."""
 
-from dataclasses import dataclass
-
 from agentctl.agent.context import Edge, Prices, StageEnd, StagePlan
 from agentctl.agent.snapshot import RunSnapshot
 from agentctl.blueprint.model import Blueprint, StageTable, TransitionTable
 from agentctl.llm.base import LanguageModel, ModelRequest
+from agentctl.records import dataclass
 from agentctl.run.fan_out import items_schema
 from agentctl.tables.declared import ModelTable
 

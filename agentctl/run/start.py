@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 import anyio
@@ -13,6 +13,7 @@ from agentctl.blueprint.model import Blueprint
 from agentctl.ids import new_run_id, new_thread_id
 from agentctl.protocol.events import LaunchFlags, MessageAdded, Noted, RunResumed, RunStarted
 from agentctl.protocol.messages import user_text
+from agentctl.records import dataclass
 from agentctl.run.agent_kind import AgentKind, agent_kind
 from agentctl.run.build import RunSeed
 from agentctl.run.family import catalogue_hashes, family_run, spawns

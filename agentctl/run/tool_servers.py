@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from agentctl.blueprint.model import Blueprint, StageTable
 from agentctl.executor.file_types import Roots
 from agentctl.executor.sandbox_policy import SandboxKind, SandboxPolicy
+from agentctl.records import dataclass
 from agentctl.run.house import House
 from agentctl.run.sandboxing import sandbox_of_all
 from agentctl.tables.declared import McpServerTable

@@ -1,9 +1,10 @@
 """The user's config as loaded. Field names are the TOML keys; types and marks say what is taken."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Annotated, Literal
 
 from agentctl.protocol.values import JsonObject
+from agentctl.records import dataclass
 from agentctl.tables.declared import (
     HookTable,
     LimitsTable,

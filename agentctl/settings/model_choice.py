@@ -1,10 +1,11 @@
 """Which models a run uses: `--model` > `AGENTCTL_MODEL` > config > blueprint > default."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fnmatch import fnmatchcase
 
 from agentctl.errors import UsageError
+from agentctl.records import dataclass
 from agentctl.settings.built_in import DEFAULT_MODEL
 from agentctl.settings.settings import Settings
 from agentctl.tables.declared import ModelTable

@@ -1,8 +1,8 @@
 """Everything that is set for this invocation, each value with the place it came from."""
 
-from dataclasses import dataclass
 from pathlib import Path
 
+from agentctl.records import dataclass
 from agentctl.settings.model import ConfigTable
 from agentctl.toml.table import Table, dotted
 

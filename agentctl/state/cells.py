@@ -1,10 +1,10 @@
 """Cells: what the commands of a thread's commits amount to. Replay applies commands and judges nothing."""
 
 from collections.abc import ItemsView, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 from agentctl.protocol.commands import Command, FoldValue, Merge, RemoveValue, Scope, SetValue
 from agentctl.protocol.values import JsonObject, JsonValue
+from agentctl.records import dataclass
 from agentctl.state.folds import fold
 from agentctl.state.typed import from_json, to_json
 

@@ -5,12 +5,13 @@ the cells one after the other; only a batch in which all of that went well comes
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from agentctl.errors import StateConflict
 from agentctl.protocol.commands import Command, Commit, FoldValue, Merge, RemoveValue, SetValue
 from agentctl.protocol.events import Event, Noted
 from agentctl.protocol.values import JsonValue
+from agentctl.records import dataclass
 from agentctl.state.cells import Address, Cells, CellsDraft, address_of, value_after
 from agentctl.state.folds import BUILT_IN
 from agentctl.state.keys import NO_KEYS, KeyDefinition, KeyTable, drifted

@@ -1,8 +1,8 @@
 """How a long tool result is cut for the model, and how the rest is kept where it can be read back."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from agentctl.records import dataclass
 from agentctl.state.shared_backend import SharedStateError
 from agentctl.state.shared_state import STASH_PREFIX, SharedState
 

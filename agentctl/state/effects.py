@@ -4,7 +4,7 @@ import copy
 import inspect
 import json
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from fnmatch import fnmatchcase
 from typing import Literal, TypeAlias
 
@@ -13,6 +13,7 @@ import anyio.to_thread
 
 from agentctl.protocol.messages import ToolResult
 from agentctl.protocol.values import JsonObject, JsonValue
+from agentctl.records import dataclass
 from agentctl.state.document import (
     MAX_DEPTH,
     PatchError,

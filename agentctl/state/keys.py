@@ -4,12 +4,13 @@ A definition comes from a key class (`key_classes.py`) or from a blueprint's `[[
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol, TypeAlias
 
 from agentctl.errors import StateConflict
 from agentctl.protocol.commands import Merge, Scope
 from agentctl.protocol.values import JsonObject, JsonValue
+from agentctl.records import dataclass
 from agentctl.state.cells import Cell
 from agentctl.state.folds import FoldFunction
 from agentctl.state.typed import same

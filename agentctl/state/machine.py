@@ -1,13 +1,14 @@
 """What a machine over tool calls is: states, the moves between them, and where an instance stands."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from fnmatch import fnmatchcase
 from typing import Literal, TypeAlias
 
 from agentctl.errors import StateConflict
 from agentctl.protocol.commands import Command, FoldValue, Merge
 from agentctl.protocol.values import JsonValue
+from agentctl.records import dataclass
 from agentctl.state.cells import CellView
 from agentctl.state.machine_keys import Normaliser, normalised
 from agentctl.state.templates import fill_text

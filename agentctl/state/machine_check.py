@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
+from agentctl.records import dataclass
 from agentctl.state.machine import EVENT_PREFIX, Machine, Move
 from agentctl.state.templates import fields_of
 

@@ -4,12 +4,13 @@ Pure. A machine has an instance for each value of its key; instances are cells o
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Literal
 
 from agentctl.protocol.commands import Command
 from agentctl.protocol.values import JsonObject, JsonValue
+from agentctl.records import dataclass
 from agentctl.state.cells import CellView
 from agentctl.state.machine import (
     EVENT_PREFIX,

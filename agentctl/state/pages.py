@@ -1,6 +1,6 @@
 """Pages of a long text: by lines, and by bytes where one line is longer than a page."""
 
-from dataclasses import dataclass
+from agentctl.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,8 +2,10 @@
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, Protocol
+
+from agentctl.records import dataclass
 
 
 class SharedStateError(Exception):

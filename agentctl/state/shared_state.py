@@ -1,9 +1,9 @@
 """Shared state: a scoped store of texts that agents share by reference."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from agentctl.clock import Clock, SystemClock
+from agentctl.records import dataclass
 from agentctl.state.backends.memory import MemoryBackend
 from agentctl.state.shared_backend import (
     SEPARATOR,

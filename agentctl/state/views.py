@@ -8,7 +8,7 @@ copy of the messages that goes to the model changes.
 import copy
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TypeAlias
 
 import anyio
@@ -16,6 +16,7 @@ import anyio.to_thread
 
 from agentctl.protocol.messages import Message, TextPart, UserMessage
 from agentctl.protocol.values import JsonObject, JsonValue
+from agentctl.records import dataclass
 from agentctl.state.changes import changed_lines
 from agentctl.state.document import compact
 from agentctl.state.pointer import PointerError, resolve

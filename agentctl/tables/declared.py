@@ -4,10 +4,11 @@ A field's type and marks say what its TOML may look like (`toml/shapes.py`), and
 editors show: the JSON Schemas in `config/` are made from these classes.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Annotated, Literal, TypeAlias
 
 from agentctl.protocol.values import JsonObject
+from agentctl.records import dataclass
 from agentctl.toml import shapes
 from agentctl.toml.shapes import (
     Bytes,

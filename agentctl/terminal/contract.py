@@ -3,11 +3,12 @@
 import os
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, Protocol, TypeAlias
 
 from agentctl.interaction.unattended import RefusedAsk
 from agentctl.protocol.events import Published
+from agentctl.records import dataclass
 
 Mode: TypeAlias = Literal["rich", "plain", "json", "jsonl", "quiet"]
 

@@ -3,10 +3,10 @@
 import shlex
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import anyio
 
+from agentctl.records import dataclass
 from agentctl.terminal.device import Device
 
 _USUAL = ("sensible-editor", "nano", "vi")

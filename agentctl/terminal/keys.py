@@ -2,8 +2,9 @@
 
 import codecs
 import re
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+from agentctl.records import dataclass
 
 KeyKind: TypeAlias = Literal[
     "char",  # `text` is one printable character

@@ -1,7 +1,6 @@
 """Questions as rows of text: all of the command or document, who asks, why, what is remembered. Pure."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from agentctl.protocol.decisions import Decision, Judgement, Verdict
@@ -15,6 +14,7 @@ from agentctl.protocol.effects import (
     WritePath,
 )
 from agentctl.protocol.questions import ApprovalQuestion, PersonQuestion
+from agentctl.records import dataclass
 from agentctl.terminal.visible import cells, exact, mixed_scripts, wrap
 
 Style: TypeAlias = Literal["head", "plain", "dim", "added", "removed", "warning", "keys"]

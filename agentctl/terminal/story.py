@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal, TypeAlias, assert_never
 
 from agentctl.protocol.decisions import Verdict
@@ -41,6 +40,7 @@ from agentctl.protocol.events import (
 )
 from agentctl.protocol.messages import Outcome, TextPart, ToolCall, ToolMessage, UserMessage
 from agentctl.protocol.questions import ApprovalAnswer, ApprovalQuestion, PersonAnswer, Question
+from agentctl.records import dataclass
 from agentctl.terminal.board import Board
 from agentctl.terminal.visible import one_line, prose
 

@@ -3,7 +3,7 @@
 import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TypeAlias
@@ -35,6 +35,7 @@ from agentctl.protocol.events import (
 from agentctl.protocol.messages import AssistantMessage, ToolMessage, ToolResult, Usage
 from agentctl.protocol.questions import Answer, ApprovalAnswer, Question
 from agentctl.protocol.values import JsonObject, JsonValue
+from agentctl.records import dataclass
 from agentctl.run.house import House
 from agentctl.run.resume import read_snapshot
 from agentctl.run.runner import RunEnd, run_or_fail

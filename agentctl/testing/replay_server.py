@@ -6,7 +6,7 @@ For tests of adapters and of whole runs: recorded answers, error pages, streams 
 import json
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
 import anyio
@@ -14,6 +14,7 @@ from anyio.abc import SocketAttribute, SocketStream
 from anyio.from_thread import start_blocking_portal
 
 from agentctl.protocol.values import JsonValue
+from agentctl.records import dataclass
 
 _HEADER_END = b"\r\n\r\n"
 _MOST_HEADERS = 65536

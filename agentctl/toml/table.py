@@ -1,10 +1,10 @@
 """A TOML table as plain Python values that still knows where each key stands in its file."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from agentctl.errors import Position
+from agentctl.records import dataclass
 from agentctl.toml.positions import Key, Path, Positions
 
 TomlValue: TypeAlias = "bool | int | float | str | list[TomlValue] | dict[str, TomlValue] | None"

@@ -1,12 +1,13 @@
 """The `ask_user` family: questions of the model to a person. Nothing on the machine is touched."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Annotated
 
 from agentctl.ids import new_question_id
 from agentctl.protocol.questions import Asker, PersonAnswer, PersonQuestion
 from agentctl.protocol.values import JsonObject
+from agentctl.records import dataclass
 from agentctl.tools.definition import ActContext, Prepared, Tool, ToolOutput, ToolPlace
 from agentctl.tools.schema import Bounds, Says
 from agentctl.tools.typed import typed_tool

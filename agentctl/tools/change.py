@@ -1,11 +1,11 @@
 """`write_file` and `edit_file`: planned and shown as a diff, judged, then made exactly as planned."""
 
-from dataclasses import dataclass
 from typing import Annotated
 
 from agentctl.errors import ToolError
 from agentctl.executor.api import Edit, Files, PathKind, PlannedWrite, WriteMode
 from agentctl.protocol.values import JsonObject
+from agentctl.records import dataclass
 from agentctl.tools.definition import ActContext, Prepared, Tool, ToolOutput, ToolPlace
 from agentctl.tools.places import existing_file, outside, roots_of, writes
 from agentctl.tools.schema import Bounds, Says

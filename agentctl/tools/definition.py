@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Protocol
 
@@ -14,6 +14,7 @@ from agentctl.protocol.effects import Effect
 from agentctl.protocol.messages import AssistantMessage, ImagePart, Message, ToolSpec
 from agentctl.protocol.questions import PersonAnswer, PersonQuestion
 from agentctl.protocol.values import JsonObject, JsonValue
+from agentctl.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,5 @@
 """`current_time` and `run_info`: what a model cannot know by itself and no file says."""
 
-from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from typing import Annotated
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -8,6 +7,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from agentctl.clock import Clock
 from agentctl.errors import ToolError
 from agentctl.protocol.values import JsonObject
+from agentctl.records import dataclass
 from agentctl.tools.definition import ActContext, Prepared, Tool, ToolOutput, ToolPlace
 from agentctl.tools.schema import Says
 from agentctl.tools.typed import typed_tool

@@ -1,7 +1,6 @@
 """`read_file`, `list_dir`, `glob` and `grep`: looking at files, in pages, with true totals."""
 
 from base64 import b64encode
-from dataclasses import dataclass
 from typing import Annotated
 
 from agentctl.executor.api import (
@@ -19,6 +18,7 @@ from agentctl.executor.api import (
 )
 from agentctl.protocol.messages import ImagePart
 from agentctl.protocol.values import JsonValue
+from agentctl.records import dataclass
 from agentctl.tools.definition import ActContext, Prepared, Tool, ToolOutput, ToolPlace
 from agentctl.tools.places import existing_directory, existing_file, outside, reads, roots_of
 from agentctl.tools.schema import Bounds, Says

@@ -6,9 +6,9 @@ by the stage, judged and run like any other tool.
 
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from agentctl.records import dataclass
 from agentctl.tools.definition import Tool
 
 

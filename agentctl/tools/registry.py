@@ -1,7 +1,6 @@
 """Which tools there are: found by name or alias, offered as specs, their arguments checked."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TypeAlias
 
@@ -9,6 +8,7 @@ import jsonschema_rs
 
 from agentctl.protocol.messages import ToolCall, ToolSpec
 from agentctl.protocol.values import JsonObject
+from agentctl.records import dataclass
 from agentctl.tools.definition import Tool
 from agentctl.tools.repair import object_of, repaired
 

@@ -6,12 +6,12 @@ every request, so they stand in the type and not in a comment of ours.
 
 import dataclasses
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from types import NoneType, UnionType
 from typing import Annotated, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from agentctl.protocol.values import JsonObject, JsonValue
+from agentctl.records import dataclass
 
 Arguments = TypeVar("Arguments")
 

@@ -1,11 +1,11 @@
 """`shared_state`: what agents share by reference, read a page at a time."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from agentctl.errors import ToolError
 from agentctl.protocol.values import JsonObject, JsonValue
+from agentctl.records import dataclass
 from agentctl.state.pages import Bounds, Page, find_lines, page_of
 from agentctl.state.shared_backend import Entry, SharedStateError, Written
 from agentctl.state.shared_state import SharedState, is_stash, size_text, summary_of

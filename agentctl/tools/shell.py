@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Annotated
 
 import anyio
@@ -21,6 +21,7 @@ from agentctl.executor.api import (
 from agentctl.executor.text import without_sequences
 from agentctl.policy.shell.analyse import analyse
 from agentctl.protocol.values import JsonObject
+from agentctl.records import dataclass
 from agentctl.tools.definition import ActContext, Prepared, Tool, ToolOutput, ToolPlace
 from agentctl.tools.places import roots_of
 from agentctl.tools.schema import Bounds, Says

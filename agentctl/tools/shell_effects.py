@@ -6,13 +6,14 @@ marked when it is protected or outside; wildcards are followed far enough to see
 
 import fnmatch
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import pairwise
 from pathlib import Path, PurePosixPath
 
 from agentctl.errors import ToolError
 from agentctl.executor.api import Executor, PathKind, ResolvedPath, Roots
 from agentctl.protocol.effects import Effect, OpaqueCommand, ReadPath, RunProgram, WritePath
+from agentctl.records import dataclass
 from agentctl.tools.definition import ToolPlace
 from agentctl.tools.places import roots_of
 

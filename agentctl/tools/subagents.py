@@ -1,12 +1,13 @@
 """Tools that start sub-agents and talk to them. Each acts through a Spawner, which the run provides."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Annotated, Literal, Protocol
 
 from agentctl.protocol.effects import SpawnAgent
 from agentctl.protocol.events import RunOutcome
 from agentctl.protocol.values import JsonObject, JsonValue
+from agentctl.records import dataclass
 from agentctl.tools.definition import ActContext, Prepared, Tool, ToolOutput, ToolPlace
 from agentctl.tools.schema import Bounds, Says
 from agentctl.tools.typed import typed_tool

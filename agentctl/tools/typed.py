@@ -1,12 +1,12 @@
 """A tool made of a spec and one function: the form that every built-in has."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import TypeVar
 
 from agentctl.protocol.messages import ToolSpec
 from agentctl.protocol.tool_names import TOOL_ALIASES, WAITING_TOOLS
 from agentctl.protocol.values import JsonObject
+from agentctl.records import dataclass
 from agentctl.tools.definition import Prepared, ToolPlace
 from agentctl.tools.schema import read_arguments, schema_of
 

@@ -1,7 +1,6 @@
 """A command line to the effects it would have, or the reason why that cannot be told."""
 
 import re
-from dataclasses import dataclass
 
 from agentctl.policy.shell.commands import Findings
 from agentctl.policy.shell.grammar import MAX_TEXT, Reader
@@ -9,6 +8,7 @@ from agentctl.policy.shell.scan import rough_commands
 from agentctl.policy.shell.second import commands_seen
 from agentctl.policy.shell.words import Refused
 from agentctl.protocol.effects import Effect, OpaqueCommand
+from agentctl.records import dataclass
 
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _QUOTED_HEREDOC = re.compile(r"<<-?[ \t]*(?:(['\"])([A-Za-z0-9_.!-]+)\1|\\([A-Za-z0-9_.!-]+))")

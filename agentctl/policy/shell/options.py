@@ -1,9 +1,10 @@
 """Takes a program's words apart into options and operands, the way GNU programs do."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from agentctl.policy.shell.words import AnyWord, Word
+from agentctl.records import dataclass
 
 _SHORTEST = len("--o")
 

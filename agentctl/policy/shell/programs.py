@@ -1,7 +1,6 @@
 """What well-known programs read, write and reach, by their options and operands."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from agentctl.policy.shell.calls import Call, Sink, text_of
 from agentctl.policy.shell.fetchers import FETCHERS
@@ -11,6 +10,7 @@ from agentctl.policy.shell.options import Grammar, Parsed, take_apart
 from agentctl.policy.shell.special import SPECIAL, awk_writes
 from agentctl.policy.shell.tables import READS, WRITES
 from agentctl.policy.shell.words import AnyWord
+from agentctl.records import dataclass
 
 Program = Callable[[Sink, Call], None]
 

@@ -2,11 +2,11 @@
 
 import importlib
 from collections.abc import Callable
-from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
 
 from agentctl.errors import UsageError
+from agentctl.records import dataclass
 from agentctl.state.backends.memory import MemoryBackend
 from agentctl.state.shared_backend import SharedStateBackend
 

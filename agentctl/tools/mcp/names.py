@@ -2,8 +2,8 @@
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+from agentctl.records import dataclass
 from agentctl.tools.mcp.server import RemoteTool
 
 LONGEST = 64

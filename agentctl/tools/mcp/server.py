@@ -1,6 +1,6 @@
 """Words for tool servers: what to start, what it offers, and how a running one is spoken to."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -8,6 +8,7 @@ from agentctl.errors import ToolError
 from agentctl.executor.file_types import Roots
 from agentctl.executor.sandbox_policy import SandboxPolicy
 from agentctl.protocol.values import JsonObject
+from agentctl.records import dataclass
 from agentctl.tools.definition import ActContext, ToolOutput
 
 Reading = Literal["list_resources", "read_resource", "list_prompts", "get_prompt"]

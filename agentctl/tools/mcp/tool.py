@@ -2,12 +2,13 @@
 
 import json
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from agentctl.errors import ToolError
 from agentctl.executor.api import Executor
 from agentctl.protocol.messages import ToolSpec
 from agentctl.protocol.values import JsonObject
+from agentctl.records import dataclass
 from agentctl.tools.definition import ActContext, Prepared, ToolOutput, ToolPlace
 from agentctl.tools.mcp.line import Line
 from agentctl.tools.mcp.names import tool_name

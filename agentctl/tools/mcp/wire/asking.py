@@ -1,7 +1,6 @@
 """Questions of a server to a person (elicitation), put one field at a time through the run's own prompts."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from mcp_types import ElicitRequestFormParams, ElicitRequestParams, ElicitRequestURLParams, ElicitResult
@@ -9,6 +8,7 @@ from mcp_types import ElicitRequestFormParams, ElicitRequestParams, ElicitReques
 from agentctl.ids import new_question_id
 from agentctl.protocol.questions import Asker, PersonAnswer, PersonQuestion
 from agentctl.protocol.values import JsonObject, JsonValue
+from agentctl.records import dataclass
 
 Ask: TypeAlias = Callable[[PersonQuestion], Awaitable[PersonAnswer]]
 Given: TypeAlias = str | int | float | bool | list[str] | None
