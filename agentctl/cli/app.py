@@ -43,6 +43,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "workspace": ("agentctl.cli.workspace", "Show the state document of a run, now and at any point."),
     "scratch": ("agentctl.cli.scratch", "Show what the hooks of a run noted."),
     "hooks": ("agentctl.cli.hooks", "List the hooks of a blueprint, and try an event on them."),
+    "mcp": ("agentctl.cli.mcp", "List MCP servers, or serve blueprints as MCP tools."),
     "schema": ("agentctl.cli.schema", "Print the JSON Schema of blueprints or of the user's config."),
     "auth": ("agentctl.cli.auth", "Keep, list and delete the keys of model services."),
     "models": (

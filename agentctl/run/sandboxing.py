@@ -19,10 +19,13 @@ def sandbox_of(settings: Settings, blueprint: Blueprint, stage: StageTable) -> S
     return sandbox_of_all(settings, blueprint, [stage])
 
 
-def sandbox_of_all(settings: Settings, blueprint: Blueprint, stages: Iterable[StageTable]) -> SandboxPolicy:
+def sandbox_of_all(
+    settings: Settings, blueprint: Blueprint | None, stages: Iterable[StageTable]
+) -> SandboxPolicy:
     """Return what holds for a process that outlives a stage: what is allowed in each of them. Pure."""
     user = _layer(settings.config.sandbox, auto_allow=settings.config.sandbox.auto_allow)
-    tables = (blueprint.sandbox, *(stage.sandbox for stage in stages))
+    own = blueprint.sandbox if blueprint is not None else None
+    tables = (own, *(stage.sandbox for stage in stages))
     return effective_policy(user, *(_layer(table) for table in tables if table is not None))
 
 

@@ -10,6 +10,7 @@ from agentctl.executor.sandbox_policy import SandboxKind, SandboxPolicy
 from agentctl.records import dataclass
 from agentctl.run.house import House
 from agentctl.run.sandboxing import sandbox_of_all
+from agentctl.settings.settings import Settings
 from agentctl.tables.declared import McpServerTable
 from agentctl.toml.table import Table
 from agentctl.tools.mcp.server import ServerPlan
@@ -24,28 +25,47 @@ _BARE = SandboxPolicy(kind=SandboxKind.NONE)
 def server_plans(house: House, blueprint: Blueprint, workdir: Path) -> tuple[ServerPlan, ...]:
     """Return the servers that a stage of the blueprint wants, and those that are required. May block.
 
-    Nothing is started. Of two servers with one name the user's counts: the user's rules for it must not come
-    to mean something that a blueprint brings.
+    Nothing is started.
     """
-    user, own, environ = house.settings, blueprint.source, house.environ
+    roots = Roots(workdir=workdir, temp=house.temp_of("servers"), home=Path.home().resolve())
+    return tuple(
+        plan
+        for plan in known_servers(house.settings, blueprint, roots, house.environ)
+        if plan.required or any(_wants(stage, plan.name) for stage in blueprint.in_order)
+    )
+
+
+def known_servers(
+    settings: Settings, blueprint: Blueprint | None, roots: Roots, environ: Mapping[str, str]
+) -> tuple[ServerPlan, ...]:
+    """Return every server of the user's config and of a blueprint, under names that differ. Starts nothing.
+
+    Of two servers with one name the user's counts: the user's rules for it must not come to mean something
+    that a blueprint brings.
+    """
+    folder = settings.file.parent
     declared = [
-        *(
-            _Declared(table=table, file=user.table, index=index, folder=user.file.parent, environ=environ)
-            for index, table in enumerate(user.config.mcp_servers)
-        ),
-        *(
+        _Declared(table=table, file=settings.table, index=index, folder=folder, environ=environ)
+        for index, table in enumerate(settings.config.mcp_servers)
+    ]
+    if blueprint is not None:
+        own = blueprint.source
+        declared += [
             _Declared(table=table, file=own.table, index=index, folder=own.path.parent, environ=None)
             for index, table in enumerate(blueprint.mcp_servers)
-        ),
-    ]
-    roots = Roots(workdir=workdir, temp=house.temp_of("servers"), home=Path.home().resolve())
+        ]
     plans: dict[str, ServerPlan] = {}
     for one in declared:
-        stages = [stage for stage in blueprint.in_order if _wants(stage, one.table.name)]
-        if stages or one.table.required:
-            sandbox = sandbox_of_all(user, blueprint, stages) if one.table.sandbox else _BARE
-            plans.setdefault(one.table.name, one.plan(roots, sandbox))
+        name = one.table.name
+        sandbox = _sandbox(settings, blueprint, name) if one.table.sandbox else _BARE
+        plans.setdefault(name, one.plan(roots, sandbox))
     return tuple(plans.values())
+
+
+def _sandbox(settings: Settings, blueprint: Blueprint | None, server: str) -> SandboxPolicy:
+    """What is allowed in every stage that the server works for: it outlives each of them."""
+    stages = [stage for stage in blueprint.in_order if _wants(stage, server)] if blueprint else []
+    return sandbox_of_all(settings, blueprint, stages)
 
 
 def server_sources(house: House, plans: tuple[ServerPlan, ...]) -> tuple[ToolSource, ...]:
