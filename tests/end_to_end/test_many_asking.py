@@ -64,7 +64,7 @@ def test_ten_agents_that_ask_at_once_are_answered_right(bench: Bench) -> None:
         screen.kill()
 
     runs = json.loads(bench.agentctl("runs", "list", "--all", "--json", "-n", "0").out)
-    workers = [run["run_id"] for run in runs if run.get("parent")]
+    workers = [run["run_id"] for run in runs if run.get("parent_run")]
     answers = dict(answer_in(bench, run_id) for run_id in workers)
     assert answers == {number: "no" if number % 2 else "once" for number in range(AGENTS)}
 
