@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from agentctl.errors import Position
-from agentctl.policy.judge import HELD_RANK, judge
+from agentctl.policy.judge import HELD_RANK, judge, judge_where_named
 from agentctl.policy.layers import Layers
 from agentctl.policy.reasons import reason_for
 from agentctl.protocol.decisions import Decision, Judgement, Verdict
@@ -30,9 +30,8 @@ def decide(tool: str, effects: Sequence[Effect], layers: Layers) -> Decision:
 def judgements_on(tool: str, effects: Sequence[Effect], layers: Layers) -> tuple[Judgement, ...]:
     """Return the judgements that `decide` draws its conclusion from, in the same order."""
     judgements = [judge(entry_of(effect), effect, layers) for effect in effects]
-    if _has_own_say(tool, effects, layers):
-        judgements.insert(0, judge(tool, None, layers))
-    return tuple(judgements)
+    own = _own_judgement(tool, effects, layers)
+    return tuple(judgements) if own is None else (own, *judgements)
 
 
 def decide_as_a_whole(tool: str, layers: Layers) -> Decision:
@@ -40,13 +39,12 @@ def decide_as_a_whole(tool: str, layers: Layers) -> Decision:
 
     A tool that follows another's entry, as `edit_file` does `write_file`'s, is judged by both.
     """
-    judgements: tuple[Judgement, ...] = ()
     followed = layers.follows.get(tool)
-    if followed is not None:
-        judgements = (judge(followed, None, layers),)
-    if followed is None or layers.has_word_of_its_own(tool):
-        judgements = (judge(tool, None, layers), *judgements)
-    return conclude(tool, judgements)
+    if followed is None:
+        return conclude(tool, (judge(tool, None, layers),))
+    own = judge_where_named(tool, layers)
+    above = judge(followed, None, layers)
+    return conclude(tool, (above,) if own is None else (own, above))
 
 
 def conclude(tool: str, judgements: tuple[Judgement, ...]) -> Decision:
@@ -93,14 +91,13 @@ def entry_of(effect: Effect) -> str:
             return "spawn_agent"
 
 
-def _has_own_say(tool: str, effects: Sequence[Effect], layers: Layers) -> bool:
-    """Return whether the tool's own entry counts besides those of its effects."""
+def _own_judgement(tool: str, effects: Sequence[Effect], layers: Layers) -> Judgement | None:
+    """Return the judgement on the tool's own entry where that counts besides those of its effects."""
     if any(entry_of(effect) == tool for effect in effects):
-        return False
-    if tool == "shell" and not effects:
-        # A line that does nothing asks nobody; a shell that is denied as a whole stays denied.
-        return layers.denies_word(tool)
+        return None
+    if tool == "shell" and not effects and not layers.denies_word(tool):
+        return None  # a line that does nothing asks nobody; a shell that is denied as a whole stays denied
     followed = layers.follows.get(tool)
     if followed is not None and any(entry_of(effect) == followed for effect in effects):
-        return layers.has_word_of_its_own(tool)
-    return True
+        return judge_where_named(tool, layers)
+    return judge(tool, None, layers)

@@ -29,9 +29,27 @@ def judge(entry: str, effect: Effect | None, layers: Layers) -> Judgement:
 
     `entry` is the tool whose entry answers; `effect` None asks about the tool itself. Pure and total.
     """
-    outcome = _outcome(entry, effect, layers)
+    own = _alone(entry, effect, layers)
+    return own if layers.parent is None else _stricter(own, judge(entry, effect, layers.parent))
+
+
+def judge_where_named(tool: str, layers: Layers) -> Judgement | None:
+    """Return the judgement on a tool's own entry by those layers, the parent's included, that name it.
+
+    For a tool whose effects say all there is to judge: the built-in layer has no word, and None is returned
+    where nobody has. Pure and total.
+    """
+    own = _alone(tool, None, layers, built_in=False) if layers.names(tool) else None
+    above = None if layers.parent is None else judge_where_named(tool, layers.parent)
+    if own is None:
+        return None if above is None else replace(above, layer="parent")
+    return own if above is None else _stricter(own, above)
+
+
+def _alone(entry: str, effect: Effect | None, layers: Layers, *, built_in: bool = True) -> Judgement:
+    outcome = _outcome(entry, effect, layers, built_in=built_in)
     decisive = outcome.decisive
-    own = Judgement(
+    return Judgement(
         entry=entry,
         effect=effect,
         verdict=outcome.verdict,
@@ -41,9 +59,10 @@ def judge(entry: str, effect: Effect | None, layers: Layers) -> Judgement:
         says=outcome.says,
         held=outcome.held,
     )
-    if layers.parent is None:
-        return own
-    above = judge(entry, effect, layers.parent)
+
+
+def _stricter(own: Judgement, above: Judgement) -> Judgement:
+    """Return the stricter of a run's own judgement and its parent's, and what the other said."""
     said = Say(
         layer="parent",
         verdict=above.verdict,
@@ -56,8 +75,8 @@ def judge(entry: str, effect: Effect | None, layers: Layers) -> Judgement:
     return replace(above, layer="parent", says=(*own.says, said))
 
 
-def _outcome(entry: str, effect: Effect | None, layers: Layers) -> Outcome:
-    heard = _hear(entry, effect, layers)
+def _outcome(entry: str, effect: Effect | None, layers: Layers, *, built_in: bool) -> Outcome:
+    heard = _hear(entry, effect, layers, built_in=built_in)
     flag = _limiting_flag(entry, effect, layers)
     hold = _hold_of(effect)
     key = (entry, heard, flag, hold)
@@ -75,14 +94,14 @@ def _outcome(entry: str, effect: Effect | None, layers: Layers) -> Outcome:
     return lifted
 
 
-def _hear(entry: str, effect: Effect | None, layers: Layers) -> tuple[Saying, ...]:
+def _hear(entry: str, effect: Effect | None, layers: Layers, *, built_in: bool) -> tuple[Saying, ...]:
     """Return what each layer says, narrow to wide; of globs that tie in one layer, the stricter."""
     heard: list[Saying] = []
     only_patterns = isinstance(effect, RunProgram) and effect.seen_inside
     for speaker in layers.speakers(entry):
         said = None if effect is None else speaker.by_pattern(effect)
         if said is None:
-            if only_patterns or speaker.default is None:
+            if only_patterns or speaker.default is None or (speaker.layer == "built-in" and not built_in):
                 continue
             said = speaker.default
         if heard and heard[-1].layer == said.layer:
@@ -91,7 +110,7 @@ def _hear(entry: str, effect: Effect | None, layers: Layers) -> tuple[Saying, ..
         else:
             heard.append(said)
     if not heard:
-        return (_NOBODY_ASKED,) if only_patterns else (_UNKNOWN_TOOL,)
+        return (_NOBODY_ASKED,) if only_patterns or not built_in else (_UNKNOWN_TOOL,)
     return tuple(heard)
 
 

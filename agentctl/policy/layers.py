@@ -71,6 +71,11 @@ class Speaker:
     )
     """INVARIANT: for a program's name, those of `limits` and `allows` that can match a call of it."""
 
+    @property
+    def silent(self) -> bool:
+        """Whether the entry says nothing at all: it only keeps globs from speaking."""
+        return self.default is None and not self.limits and not self.allows
+
     def words(self) -> tuple[Verdict, ...]:
         """Return every verdict of the entry that is not an allow by pattern."""
         words = [saying.verdict for _, saying in self.limits]
@@ -240,12 +245,11 @@ class Layers:
             for speaker in self.speakers(tool)
         )
 
-    def has_word_of_its_own(self, tool: str) -> bool:
-        """Return whether anyone but the built-in layer names `tool`, by more than the glob for all."""
-        if self.parent is not None and self.parent.has_word_of_its_own(tool):
-            return True
+    def names(self, tool: str) -> bool:
+        """Return whether anyone but the built-in layer speaks of `tool`, by more than the glob for all."""
         return bool(self.launch_speaker(tool).limits) or any(
-            speaker.layer != "built-in" and speaker.tool.strip("*") for speaker in self.speakers(tool)
+            speaker.layer != "built-in" and speaker.tool.strip("*") and not speaker.silent
+            for speaker in self.speakers(tool)
         )
 
     def shell_words(self) -> tuple[tuple[LayerName, Verdict], ...]:

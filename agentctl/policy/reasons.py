@@ -89,5 +89,9 @@ def _why_ask(what: str, judgement: Judgement) -> str:
         case _:
             pass
     if judgement.layer == "built-in":
+        for say in judgement.says:
+            if say.layer in {"stage", "blueprint"} and say.verdict is Verdict.ALLOW:
+                author = LAYER_WORDS[say.layer]
+                return f"{what} needs your word: {author} allows it, your config does not say so."
         return f"{what} needs your word: no rule allows it."
     return f"{what} needs your word by {_source(judgement)}."

@@ -85,6 +85,10 @@ def test_a_parents_word_on_a_tool_that_follows_another_comes_down(layers: MakeLa
     child = layers(user='write_file = "allow"', parent=above)
 
     assert judged("edit_file", write("a.txt"), by=child) is DENY
+    loose = layers(stage='edit_file = "allow"', user='write_file = "allow"').for_children()
+    assert judged("edit_file", write("a.txt"), by=layers(user='write_file = "allow"', parent=loose)) is ALLOW
+    named = layers(user='write_file = "allow"\nedit_file = "allow"').for_children()
+    assert judged("edit_file", write("a.txt"), by=layers(user='write_file = "allow"', parent=named)) is ALLOW
     assert judged("shell", by=layers(parent=layers(stage='shell = "deny"').for_children())) is DENY
 
 
@@ -104,6 +108,8 @@ def test_edit_file_and_fan_out_follow_unless_somebody_names_them(layers: MakeLay
     assert judged("edit_file", write("a"), by=by) is ALLOW
     assert judged("fan_out", SpawnAgent(agent="x"), by=by) is ALLOW
     assert judged("edit_file", write("a"), by=layers(user='write_file = "allow"\nedit_file = "ask"')) is ASK
+    mine = layers(user='write_file = "allow"', blueprint='edit_file = "allow"')
+    assert judged("edit_file", write("a"), by=mine) is ALLOW
     assert judged("edit_file", write("a"), by=layers(user='write_file = "allow"', deny=["edit_file"])) is DENY
 
 
@@ -265,3 +271,19 @@ def test_a_deny_on_a_path_counts_under_any_spelling_of_it_and_an_allow_does_not(
 
     assert judged("write_file", write("SECRETS/key"), by=by) is DENY
     assert judged("write_file", write("SRC/a"), by=by) is ASK
+
+
+def test_a_reason_tells_who_would_allow_and_who_has_to_say_so(layers: MakeLayers) -> None:
+    def reason(**said: object) -> str:
+        return decide("shell", (run("make all"),), layers(**said)).reason
+
+    assert reason() == "Running `make all` needs your word: no rule allows it."
+    assert reason(blueprint='shell = "allow"') == (
+        "Running `make all` needs your word: the blueprint allows it, your config does not say so."
+    )
+    assert reason(user='shell = { ask = ["make *"] }') == (
+        "Running `make all` needs your word by the rule shell(make *) (your config, user.toml:2:18)."
+    )
+    assert reason(deny=["shell(make *)"]) == (
+        "Running `make all` is denied by the rule --deny shell(make *) (the command line)."
+    )
