@@ -21,6 +21,7 @@ from agentctl.executor.api import (
     GlobRequest,
     GrepRequest,
     GrepResult,
+    LaunchableCommand,
     Listing,
     Page,
     PageRequest,
@@ -43,6 +44,7 @@ from agentctl.executor.measure import free_bytes
 from agentctl.executor.pages import PageReader, read_whole
 from agentctl.executor.paths import RootPins, resolve
 from agentctl.executor.search import ChildSearch, bounded, compile_pattern, search
+from agentctl.executor.standalone import standalone
 from agentctl.executor.walk import glob, list_dir
 from agentctl.executor.writes import Writer, plan_edit, plan_write
 from agentctl.executor.written import WriteLedger
@@ -142,6 +144,11 @@ class LocalExecutor:
     async def run(self, request: CommandRequest) -> CommandResult:
         """Run a command until nothing of it is left; see `Processes.run`."""
         return await self._commands.run(request)
+
+    async def launchable(self, request: CommandRequest) -> LaunchableCommand:
+        """Return words that start a command in its sandbox; see `Processes.launchable`."""
+        ready, boxed = await self._commands.ready(request)
+        return await _in_thread(standalone, boxed, ready)
 
     async def start(self, request: CommandRequest) -> BackgroundStatus:
         """Start a command in the background; see `Processes.start`."""

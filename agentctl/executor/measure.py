@@ -17,6 +17,8 @@ from agentctl.executor.paths import shown_name
 
 MAX_FILES = 1_000_000
 _NAMED = 100
+_WALK_INSTEAD = 2000
+"""To look at so many files one by one costs as much as a walk."""
 _MAY_BE_DIRTY_NS = 600_000_000_000
 _CLOCK_STEP_NS = 20_000_000
 """File times advance in steps of the kernel's tick; so much earlier than now can a change look."""
@@ -87,6 +89,8 @@ def any_change_seen(before: WorkdirState, own: Mapping[bytes, FileKey]) -> bool:
     With no write counted by the kernel, these are all the changes there can be: it counts a write when that
     makes a page of a file dirty, and only files that were written lately have dirty pages already.
     """
+    if len(before.recent) > _WALK_INSTEAD:
+        return True
     lately = {path: before.files.get(path) for path in before.recent}
     if any(_now(path) != key for path, key in {**lately, **own}.items() if key is not None):
         return True

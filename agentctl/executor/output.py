@@ -2,6 +2,7 @@
 
 import codecs
 import os
+import select
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,8 +13,9 @@ from agentctl.executor.text import cut_end, cut_start, looks_binary, show
 PIECE = 1 << 20
 _LIVE_BYTES = 1 << 20
 """Of one command shown while it runs; beyond it, pieces go to the file without being looked at."""
-_AT_ONCE = 16 << 20
+_AT_ONCE = 64 << 20
 """Moved to the file before others get a turn."""
+_WORTH_WAITING_MS = 5
 
 
 class Spill:
@@ -57,10 +59,15 @@ class Spill:
         Returns how many; 0 at the end of the pipe; None when it is empty for now.
         """
         moved = 0
+        more = select.poll()
+        more.register(pipe, select.POLLIN)
         while moved < _AT_ONCE and self.room:
             try:
                 count = os.splice(pipe, self._held, min(PIECE, self.room))
             except BlockingIOError:
+                # A program that writes much writes on at once; to wait here is cheaper than to come back.
+                if more.poll(_WORTH_WAITING_MS):
+                    continue
                 return moved or None
             except OSError:
                 # A full disk, or a file system without splice: what comes is read and counted.
