@@ -76,6 +76,8 @@ class UserSandboxTable(SandboxTable):
 
     auto_allow: bool = False
     """Whether a shell call inside the sandbox needs no prompt of the shell's own."""
+    unix_sockets: bool = False
+    """Whether processes may make Unix sockets; one that lies on a read-only disk can then be connected to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
