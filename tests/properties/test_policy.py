@@ -34,7 +34,7 @@ BUILT_IN = built_in_policy(parse((CONFIG / "policy.toml").read_bytes(), file="po
 SAFE = safe_list(parse((CONFIG / "safe_commands.toml").read_bytes(), file="safe.toml"), names=BUILT_IN.names)
 PLACE = Place(workdir="/w", home="/h")
 HERE = Position(file="x.toml", line=1, column=1)
-EXAMPLES = settings(max_examples=100, deadline=None)
+EXAMPLES = settings(max_examples=60, deadline=None)
 
 PATTERNS = {
     "shell": ["*", "git *", "git push *", "git push", "rm *", "ls -la", "git * main", "l*", "env rm *"],
