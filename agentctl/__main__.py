@@ -13,9 +13,18 @@ def main() -> None:
     if sys.argv[1:] == ["--version"]:
         sys.stdout.write(f"agentctl {__version__}\n")
         return
+    _speak_utf_8()
     from agentctl.cli.app import run_app  # noqa: PLC0415 - start-up: nothing heavy before --version
 
     sys.exit(run_app())
+
+
+def _speak_utf_8() -> None:
+    """Start again in Python's UTF-8 mode where the locale would have file names and texts be ASCII."""
+    if sys.getfilesystemencoding() == "utf-8" or sys.flags.utf8_mode:
+        return
+    # SAFETY: our own interpreter, module and arguments, in the same environment.
+    os.execv(sys.executable, [sys.executable, "-X", "utf8", "-m", "agentctl", *sys.argv[1:]])  # noqa: S606
 
 
 def _open_what_came_closed() -> None:

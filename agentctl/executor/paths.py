@@ -7,6 +7,7 @@ was moved, removed or replaced is noticed, and every open walks down from there 
 import errno
 import os
 import stat
+import sys
 import unicodedata
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ from agentctl.executor.file_types import PathKind, ResolvedPath, Roots
 
 _MAX_LINKS = 40
 _MAX_TEXT = 4096
+_UTF8_NAMES = sys.getfilesystemencoding() == "utf-8"
 _PATH_ONLY = getattr(os, "O_PATH", os.O_RDONLY)
 _DIRECTORY = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | _PATH_ONLY
 
@@ -47,6 +49,8 @@ def check_text(text: str) -> None:
 
 def absolute_text(text: str, *, workdir: Path, home: Path) -> Path:
     """Return the absolute path a text means, `..` and links still in it. `~` and `~/` are home. Pure."""
+    # File names are UTF-8 whatever the locale says.
+    text = os.fsdecode(text.encode("utf-8"))
     if text == "~" or text.startswith("~/"):
         return home / text[2:]
     return workdir / text
@@ -97,6 +101,11 @@ def _look(path: str) -> tuple[PathKind, str | None]:
         # no link can lead on from here, and a later open fails by itself.
         return PathKind.MISSING, None
     return kind_of(found.st_mode), None
+
+
+def name_text(name: str) -> str:
+    """Return a name from the system as UTF-8 text, other bytes as surrogates, in any locale. Pure."""
+    return name if _UTF8_NAMES else os.fsencode(name).decode("utf-8", "surrogateescape")
 
 
 def shown_name(name: bytes) -> str:

@@ -22,7 +22,7 @@ from agentctl.errors import ToolError
 from agentctl.executor.file_types import GrepRequest, GrepResult, Match, PathKind, ResolvedPath
 from agentctl.executor.glob_pattern import GlobPattern, compile_glob
 from agentctl.executor.pages import BLOCK, require_readable
-from agentctl.executor.paths import explain, open_file, shown_name
+from agentctl.executor.paths import explain, name_text, open_file, shown_name
 from agentctl.executor.text import Encoding, show_text, sniff
 from agentctl.executor.walk import Found, Walk, open_found
 from agentctl.records import dataclass
@@ -137,7 +137,7 @@ def _search_tree(base: ResolvedPath, run: _Search) -> bool:
 
 def _included(found: Found, include: GlobPattern, *, anywhere: bool) -> bool:
     states = include.start
-    parts = found.relative.split("/")
+    parts = name_text(found.relative).split("/")
     for part in parts[-1:] if anywhere else parts:
         states = include.advance(states, part)
     return include.matches(states)

@@ -11,7 +11,7 @@ from agentctl.executor.file_types import Entry, GlobRequest, Listing, PathKind, 
 from agentctl.executor.glob_pattern import GlobPattern, compile_glob
 from agentctl.executor.ignore import IgnoreRule, is_ignored, parse_ignore
 from agentctl.executor.pages import require_readable
-from agentctl.executor.paths import explain, kind_of, open_directory, open_file, shown_name
+from agentctl.executor.paths import explain, kind_of, name_text, open_directory, open_file, shown_name
 
 MAX_NAMES = 200_000
 """Names taken from one directory; a larger one is listed in part, and says so."""
@@ -66,7 +66,9 @@ class Walk:
             rules, found = self._open(directory)
             for entry in found:
                 is_directory = entry.kind is PathKind.DIRECTORY
-                if rules and is_ignored(self._prefix + entry.relative, rules, directory=is_directory):
+                if rules and is_ignored(
+                    name_text(self._prefix + entry.relative), rules, directory=is_directory
+                ):
                     continue
                 yield entry
                 if is_directory and enter(entry):
@@ -89,7 +91,7 @@ class Walk:
         try:
             rules = directory.rules
             if not self._ignored and (own := _ignore_file(held)):
-                rules = (*rules, (self._prefix + directory.relative, own))
+                rules = (*rules, (name_text(self._prefix + directory.relative), own))
             return rules, self._read(held, directory.relative)
         finally:
             os.close(held)
@@ -126,7 +128,7 @@ class Walk:
                 break
             try:
                 if own := _ignore_file(held):
-                    rules.append((prefix, own))
+                    rules.append((name_text(prefix), own))
             finally:
                 os.close(held)
             prefix += f"{part}/"
@@ -211,7 +213,7 @@ def _listing(entries: list[Entry], *, more: bool) -> Listing:
 
 def _advance(pattern: GlobPattern, states: dict[str, frozenset[int]], relative: str) -> frozenset[int]:
     parent, slash, name = relative.rpartition("/")
-    return pattern.advance(states[parent + slash], name)
+    return pattern.advance(states[parent + slash], name_text(name))
 
 
 def _passed_over(relative: str, pattern: GlobPattern, *, hidden: bool) -> bool:
