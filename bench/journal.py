@@ -18,10 +18,23 @@ from pathlib import Path
 
 import anyio
 
+from agentctl.agent.agent_state import LiveState
 from agentctl.journal.sqlite import SqliteJournal, open_journal
-from agentctl.protocol.commands import Commit
-from agentctl.protocol.events import Event, MessageAdded
-from agentctl.protocol.messages import user_text
+from agentctl.journal.states import load_cells
+from agentctl.protocol.commands import Command, Commit, FoldValue, Merge
+from agentctl.protocol.events import CallStarted, ContextCompacted, Event, MessageAdded, StepSettled
+from agentctl.protocol.messages import (
+    AssistantMessage,
+    TextPart,
+    ToolCall,
+    ToolMessage,
+    ToolResult,
+    Usage,
+    user_text,
+)
+from agentctl.run import recorder
+from agentctl.run.recorder import RunRecorder
+from agentctl.run.resume import read_snapshot
 
 TEXT = "x" * 600  # about 700 bytes as an event
 
@@ -82,36 +95,53 @@ async def together(journal: SqliteJournal, runs: int, commits: int) -> dict[str,
     }
 
 
-async def opening(folder: Path, events: int) -> dict[str, float]:
-    path = folder / "long.db"
-    journal = await open_journal(path)
+async def long_run(journal: SqliteJournal, events: int, every: int) -> None:
+    """A run as a real one is: replies, results, settled steps, cells, its window moved on now and then."""
+    recorder.EVERY = every
     await journal.acquire("t-long")
-    for start in range(0, events, 10):
-        await journal.append(
-            Commit(
-                run_id="r-long",
-                thread_id="t-long",
-                events=tuple(event(number) for number in range(start, start + 10)),
-            )
+    live = LiveState(thread_id="t-long")
+    run = RunRecorder(journal=journal, run_id="r-long", thread_id="t-long", agent="bench", live=live)
+    await run.commit(MessageAdded(message=user_text("go", source="task")))
+    for step in range(events // 4):
+        call = ToolCall(call_id=f"c-{step}", tool="read_file", arguments={"path": "a.txt"})
+        result = ToolResult(call_id=call.call_id, tool=call.tool, outcome="ok", text=TEXT)
+        count = Command(scope="run", key="n", action=FoldValue(value=1, fold="sum"), merge=Merge.FOLD)
+        await run.commit(
+            MessageAdded(message=AssistantMessage(parts=(TextPart(text=TEXT), call)), step=step),
+            CallStarted(call_id=call.call_id, tool=call.tool, read_only=True),
+            MessageAdded(message=ToolMessage(result=result), step=step),
+            StepSettled(step=step, usage=Usage(), spent={"steps": float(step)}),
+            commands=(count,),
         )
-    await journal.aclose()
+        if step % 100 == 99:  # a window holds about a hundred steps
+            kept = len(run.snapshot.messages) - 20
+            await run.commit(
+                ContextCompacted(how="summary", kept_from=kept, tokens_before=1, tokens_after=1, summary="s")
+            )
+
+
+async def opened(path: Path) -> tuple[SqliteJournal, float]:
     began = time.perf_counter()
     journal = await open_journal(path)
-    opened = time.perf_counter() - began
-    records = await journal.read("r-long")
-    read = time.perf_counter() - began
-    began = time.perf_counter()
-    faults = await journal.verify("r-long")
-    verified = time.perf_counter() - began
-    assert not faults
-    assert sum(len(record.events) for record in records) == events
-    await journal.aclose()
-    return {
-        "events": events,
-        "open_ms": round(opened * 1000, 1),
-        "read_all_s": round(read, 2),
-        "verify_s": round(verified, 2),
-    }
+    await read_snapshot(journal, "r-long")
+    await load_cells(journal, "t-long")
+    return journal, time.perf_counter() - began
+
+
+async def opening(folder: Path, events: int) -> dict[str, float]:
+    measured: dict[str, float] = {"events": events}
+    for name, every in (("with_snapshot", 500), ("without_snapshot", 10**9)):
+        path = folder / f"{name}.db"
+        journal = await open_journal(path)
+        await long_run(journal, events, every)
+        await journal.aclose()
+        journal, elapsed = await opened(path)
+        measured[f"{name}_ms"] = round(elapsed * 1000, 1)
+        began = time.perf_counter()
+        assert not await journal.verify("r-long")
+        measured["verify_chain_ms"] = round((time.perf_counter() - began) * 1000, 1)
+        await journal.aclose()
+    return measured
 
 
 async def measure(folder: Path, events: int) -> dict[str, object]:

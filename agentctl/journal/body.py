@@ -5,12 +5,15 @@ import json
 import math
 import re
 
-from agentctl.protocol.codec import Malformed, UnknownType, decode, encode
+from agentctl.protocol.codec import Malformed, UnknownType, decode, decoder, encode
 from agentctl.protocol.commands import Command, Commit, OutgoingMessage
 from agentctl.protocol.events import Event, Noted
 from agentctl.protocol.values import JsonObject, JsonValue
 from agentctl.records import dataclass
 
+_EVENT = decoder(Event)
+_COMMANDS = decoder(tuple[Command, ...])
+_OUTGOING = decoder(tuple[OutgoingMessage, ...])
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -87,12 +90,25 @@ def decode_body(body: str, commands: str) -> Body:
     try:
         return Body(
             events=tuple(_event(one) for one in events) if isinstance(events, list) else (),
-            commands=decode(tuple[Command, ...], from_json(commands)) if commands else (),
-            outgoing=decode(tuple[OutgoingMessage, ...], fields.get("outgoing", [])),
-            received=decode(tuple[str, ...], fields.get("received", [])),
+            commands=_COMMANDS(from_json(commands)) if commands else (),
+            outgoing=_OUTGOING(fields["outgoing"]) if "outgoing" in fields else (),
+            received=decode(tuple[str, ...], fields["received"]) if "received" in fields else (),
         )
     except (Malformed, UnknownType) as error:
         raise Damaged(str(error)) from error
+
+
+def decode_commands(commands: str) -> tuple[Command, ...]:
+    """Return the commands of a record alone, which are all that a replay of state needs.
+
+    Raises:
+        Damaged: they are not what any version wrote.
+    """
+    try:
+        decoded: tuple[Command, ...] = _COMMANDS(from_json(commands))
+    except (Malformed, UnknownType) as error:
+        raise Damaged(str(error)) from error
+    return decoded
 
 
 def first_link(run_id: str) -> bytes:
@@ -117,7 +133,7 @@ def digest_of(value: JsonValue) -> str:
 
 def _event(value: JsonValue) -> Event:
     try:
-        event: Event = decode(Event, value)
+        event: Event = _EVENT(value)
     except UnknownType as error:
         return _skipped(f"skipped an event of a type that this version does not know: {error}")
     except Malformed as error:

@@ -160,7 +160,10 @@ class Journal(Protocol):
         """
 
     async def read_state(self, thread_id: str, *, after: int = 0) -> tuple[Record, ...]:
-        """Return the records that changed cells of the thread, whatever run they belong to, by position."""
+        """Return the records that changed cells of the thread, whatever run they belong to, by position.
+
+        Without their events and messages: those are read with their run.
+        """
 
     async def run(self, run_id: str) -> RunInfo | None:
         """Return what is known of a run."""

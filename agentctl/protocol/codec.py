@@ -60,6 +60,11 @@ def decode(kind: Any, value: JsonValue) -> Any:
     return _decoder(kind)(value)
 
 
+def decoder(kind: Any) -> Callable[[JsonValue], Any]:
+    """Return what `decode` does for one kind; kept by who decodes many: finding it hashes the whole union."""
+    return _decoder(kind)
+
+
 @cache
 def _defaults(kind: type) -> tuple[tuple[str, Any], ...]:
     pairs = []
@@ -114,11 +119,9 @@ def _dataclass_decoder(kind: type) -> Callable[[JsonValue], Any]:
             # A module that imports JsonObject alone has no JsonValue for the alias to find.
             hints = get_type_hints(kind, localns={"JsonValue": JsonValue})
             decoders.update({item.name: _decoder(hints[item.name]) for item in dataclasses.fields(kind)})
-        fields = _as_object(value)
+        given = {name: decoders[name](item) for name, item in _as_object(value).items() if name in decoders}
         try:
-            return kind(
-                **{name: decoder(fields[name]) for name, decoder in decoders.items() if name in fields}
-            )
+            return kind(**given)
         except TypeError as error:
             raise Malformed(f"{kind.__name__}: {error}") from error
 
@@ -126,25 +129,26 @@ def _dataclass_decoder(kind: type) -> Callable[[JsonValue], Any]:
 
 
 def _union_decoder(kind: Any) -> Callable[[JsonValue], Any]:
-    members: dict[str, Any] = {}
+    readers: dict[str, Callable[[JsonValue], Any]] = {}
     for member in get_args(kind):
         if isinstance(member, type) and dataclasses.is_dataclass(member):
-            members[member.__name__] = member
+            readers[member.__name__] = _decoder(member)
     plain = [member for member in get_args(kind) if not dataclasses.is_dataclass(member)]
+    takes_none = type(None) in plain
+    scalars = [_decoder(member) for member in plain if member is not type(None)]
 
     def read(value: JsonValue) -> Any:
-        if value is None and type(None) in plain:
+        if value is None and takes_none:
             return None
-        if isinstance(value, dict) and members:
+        if isinstance(value, dict) and readers:
             tag = value.get("type")
-            member = members.get(str(tag))
-            if member is None and len(members) == 1 and tag is None:
-                member = next(iter(members.values()))
-            if member is None:
+            reader = readers.get(str(tag))
+            if reader is None and len(readers) == 1 and tag is None:
+                reader = next(iter(readers.values()))
+            if reader is None:
                 raise UnknownType(str(tag))
-            return _decoder(member)(value)
-        scalars = [member for member in plain if member is not type(None)]
-        return _decoder(scalars[0])(value) if len(scalars) == 1 else value
+            return reader(value)
+        return scalars[0](value) if len(scalars) == 1 else value
 
     return read
 

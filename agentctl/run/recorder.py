@@ -6,10 +6,13 @@ from dataclasses import dataclass, field, replace
 from agentctl.agent.agent_state import LiveState
 from agentctl.agent.snapshot import RunSnapshot
 from agentctl.ids import new_id
+from agentctl.journal.states import save_cells
 from agentctl.journal.store import Journal
 from agentctl.protocol.commands import Command, Commit, OutgoingMessage
-from agentctl.protocol.events import Event, LiveEvent, Published
+from agentctl.protocol.events import Event, LiveEvent, Noted, Published
 from agentctl.protocol.values import JsonValue
+from agentctl.run.resume import read_snapshot
+from agentctl.run.snapshots import EVERY, save_run
 from agentctl.state.commit import Origin, assemble
 from agentctl.state.keys import NO_KEYS, KeyTable
 
@@ -55,6 +58,18 @@ class RunRecorder:
             self.snapshot.apply(event)
         for event in commit.events:
             self._publish(event, appended.sequence, appended.at)
+        if appended.sequence % EVERY == 0:
+            await self._save_snapshots(appended.sequence)
+
+    async def _save_snapshots(self, sequence: int) -> None:
+        """Store what is known, so that a resume need not read it all; told about where replay differs."""
+        held = await save_run(self.journal, self.run_id, self.snapshot, sequence, read_snapshot)
+        if self.live is not None:
+            async with self.live.committing:
+                held = await save_cells(self.journal, self.live.thread_id, self.live.cells) and held
+        if not held:
+            text = "no snapshot was written: replaying the journal gives something else"
+            await self.commit(Noted(level="warning", text=text, source="journal"))
 
     async def send(self, target: str, text: str, *, source: str) -> None:
         """Put a message into another run's inbox; there once, whatever happens after."""

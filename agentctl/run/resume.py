@@ -4,6 +4,7 @@ from agentctl.agent.snapshot import RunSnapshot
 from agentctl.journal.store import Journal
 from agentctl.protocol.events import MessageAdded
 from agentctl.protocol.messages import AssistantMessage, Message
+from agentctl.run.snapshots import saved_run
 
 
 async def read_snapshot(journal: Journal, run_id: str, *, until: int | None = None) -> RunSnapshot:
@@ -11,11 +12,13 @@ async def read_snapshot(journal: Journal, run_id: str, *, until: int | None = No
 
     `until` stops after the commit of that number.
     """
-    info = await journal.run(run_id)
-    thread = info.thread_id if info else ""
-    earlier = await thread_messages(journal, thread, before=run_id)
-    snapshot = RunSnapshot(messages=earlier, run_from=len(earlier))
-    for record in await journal.read(run_id):
+    saved = await saved_run(journal, run_id, until=until)
+    if saved is None:
+        info = await journal.run(run_id)
+        earlier = await thread_messages(journal, info.thread_id if info else "", before=run_id)
+        saved = RunSnapshot(messages=earlier, run_from=len(earlier)), 0
+    snapshot, after = saved
+    for record in await journal.read(run_id, after=after):
         if until is not None and record.sequence > until:
             break
         for event in record.events:

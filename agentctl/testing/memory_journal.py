@@ -163,7 +163,7 @@ class MemoryJournal:
     async def read_state(self, thread_id: str, *, after: int = 0) -> tuple[Record, ...]:
         """Return the records that changed cells of the thread, by position."""
         return tuple(
-            self._record(row)
+            replace(self._record(row), events=(), outgoing=(), received=())
             for row in self._tables.rows
             if row.commands and row.position > after and row.state_thread == thread_id
         )
