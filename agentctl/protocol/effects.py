@@ -51,6 +51,8 @@ class WritePath:
     tree: bool = False
     """Everything under it goes with it: removed, moved, or changed as a whole. A deny on a place inside
     reaches it."""
+    into: tuple[str, ...] = ()
+    """The names that are made in it instead, should it be a directory (`cp f DIR`)."""
     protected: str = ""
     """Why the path is protected (`git internals`, `agentctl's own config`), or empty."""
 

@@ -62,11 +62,24 @@ class Locator:
             case WritePath(glob=True) | ReadPath(glob=True):
                 return await self._globbed(effect)
             case WritePath() | ReadPath():
-                return [self._at(effect, await self.executor.resolve(effect.path, self._roots))]
+                path = await self.executor.resolve(effect.path, self._roots)
+                if isinstance(effect, WritePath) and effect.into and path.kind is PathKind.DIRECTORY:
+                    return await self._inside(effect, path)
+                return [self._at(effect, path)]
             case RunProgram(argv=argv) if PurePosixPath(argv[0]).name == "git":
                 return [replace(effect, distrust=await self._git_distrust(effect))]
             case _:
                 return [effect]
+
+    async def _inside(self, effect: WritePath, directory: ResolvedPath) -> list[Effect]:
+        """Return the writes of the names that a command makes in a directory it was given as a target."""
+        found: list[Effect] = []
+        for name in effect.into:
+            inner = replace(
+                effect, path=f"{directory.path}/{name}", into=(), glob=bool(_WILDCARD.search(name))
+            )
+            found += await self._locate(inner)
+        return found
 
     def _at(self, effect: WritePath | ReadPath, path: ResolvedPath, rest: str = "") -> WritePath | ReadPath:
         """Return `effect` at `path`, or at what the wildcards of `rest` match under it."""

@@ -145,11 +145,13 @@ class Sink(ABC):
             for path in self.absolute(text):
                 self.effects.append(ReadPath(path=path, glob=glob and _wild(path)))
 
-    def write(self, word: AnyWord, *, tree: bool = False) -> None:
+    def write(self, word: AnyWord, *, tree: bool = False, into: Sequence[AnyWord] = ()) -> None:
         """Add the write of what `word` names, with `tree` of all under it.
 
-        A name that only the shell will know is flagged.
+        `into` are files of which the names are made in it, should it be a directory. A name that only the
+        shell will know is flagged.
         """
+        names = tuple(name for source in into if (name := _last_name(source)))
         text, glob = word, False
         if not isinstance(text, str):
             text, glob = text.path, True
@@ -160,7 +162,13 @@ class Sink(ABC):
                 self.effects.append(WritePath(path=text_of(word), unresolved=True))
             return
         for path in paths:
-            self.effects.append(WritePath(path=path, glob=glob and _wild(path), tree=tree))
+            self.effects.append(WritePath(path=path, glob=glob and _wild(path), tree=tree, into=names))
+
+    def write_beside(self, word: AnyWord) -> None:
+        """Add the write of files whose names begin with what `word` names: backups, parts, packed copies."""
+        text = word if isinstance(word, str) else word.path
+        for path in self.absolute(text.rstrip("/")) if text else []:
+            self.effects.append(WritePath(path=f"{path}*", glob=True))
 
     def absolute(self, text: str) -> list[str]:
         """Return the absolute paths `text` may stand for; harmless devices and unknown places left out."""
@@ -192,6 +200,11 @@ class Sink(ABC):
 def _is_open(value: AnyWord) -> bool:
     """Whether more than wildcards is unknown of `value`."""
     return isinstance(value, Word) and not (value.literal or value.path)
+
+
+def _last_name(word: AnyWord) -> str:
+    text = word if isinstance(word, str) else word.path
+    return text.rstrip("/").rpartition("/")[2]
 
 
 def _directory(word: Word) -> str:

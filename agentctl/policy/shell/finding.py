@@ -57,6 +57,8 @@ def _expression(sink: Sink, call: Call, words: list[AnyWord], at: int, starts: l
         sink.read(following)
         return 2
     elif word in _VALUES:
+        if isinstance(following, Word) and following.spread:
+            sink.flag("an expansion could be an action of `find`")
         return 2
     return 1
 

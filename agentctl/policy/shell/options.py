@@ -108,7 +108,7 @@ def _long(words: Sequence[AnyWord], at: int, grammar: Grammar, parsed: Parsed) -
     if equals or name not in grammar.long_values:
         parsed.options.append((name, value))
         return 1
-    parsed.options.append((name, words[at + 1] if at + 1 < len(words) else None))
+    parsed.options.append((name, _next(words, at, parsed)))
     return 2
 
 
@@ -135,12 +135,21 @@ def _short(words: Sequence[AnyWord], at: int, grammar: Grammar, parsed: Parsed) 
             if tail or letter in grammar.attached:
                 parsed.options.append((letter, tail or None))
                 return 1
-            parsed.options.append((letter, words[at + 1] if at + 1 < len(words) else None))
+            parsed.options.append((letter, _next(words, at, parsed)))
             return 2
         parsed.options.append((letter, None))
     if isinstance(word, Word):
         parsed.unsure = True
     return 1
+
+
+def _next(words: Sequence[AnyWord], at: int, parsed: Parsed) -> AnyWord | None:
+    """The word behind an option, as its value; where it may become several, what follows is not certain."""
+    value = words[at + 1] if at + 1 < len(words) else None
+    if isinstance(value, Word) and value.spread and not value.numeric:
+        parsed.by_wildcard = parsed.by_wildcard or value.glob
+        parsed.unsure = parsed.unsure or not value.glob
+    return value
 
 
 def _tail(word: Word, lead: str) -> Word:

@@ -1,5 +1,6 @@
 """What well-known programs read, write and reach, by their options and operands."""
 
+import re
 from collections.abc import Callable
 
 from agentctl.policy.shell.calls import Call, Sink, text_of
@@ -9,10 +10,13 @@ from agentctl.policy.shell.hosts import host_of
 from agentctl.policy.shell.options import Grammar, Parsed, take_apart
 from agentctl.policy.shell.special import SPECIAL, awk_writes
 from agentctl.policy.shell.tables import READS, WRITES
-from agentctl.policy.shell.words import AnyWord
+from agentctl.policy.shell.words import AnyWord, Word
 from agentctl.records import dataclass
 
 Program = Callable[[Sink, Call], None]
+
+
+_PACKED = re.compile(r"\.(?:gz|z|Z|bz2?|xz|lzma|zst|lz4|br|tgz|tbz2?|txz|taz)\Z")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +40,9 @@ class Habits:
             sink.flag(
                 f"an expansion could be an option of `{call.program}` that writes a file or runs a program"
             )
+        if self.operands == "z":
+            _packed(sink, parsed)
+            return
         for name, value in parsed.options:
             role = self.roles.get(name, "")
             if value is None or not role or role == "v":
@@ -55,18 +62,38 @@ class Habits:
         kind = self.operands
         if kind == "pr":
             sink.read_all(words if parsed.has(*self.program_options) else words[1:])
-        elif kind == "cp":
+        elif kind == "in" and parsed.has("d", "directory"):
+            sink.write_all(words)
+        elif kind in {"cp", "in"}:
             into = parsed.has("t", "target-directory")
-            _read_or_reach(sink, words if into else words[:-1])
+            sources = words if into else words[:-1]
+            _read_or_reach(sink, sources)
             if words and not into:
-                _write_or_reach(sink, words[-1])
+                _write_or_reach(sink, words[-1], sources)
         else:
+            if self.program_options and parsed.has(*self.program_options):
+                kind = kind[1:]
             for at, word in enumerate(words):
                 role = kind[min(at, len(kind) - 1)]
                 if role == "r":
                     sink.read(word)
                 elif role in {"w", "t"}:
-                    sink.write(word, tree=role == "t")
+                    sink.write(word, tree=role == "t", into=words[:-1] if word is words[-1] else ())
+        if parsed.has("b", "backup", "S", "suffix") and words:
+            sink.write_beside(words[-1])
+
+
+def _packed(sink: Sink, parsed: Parsed) -> None:
+    """`gzip` and its like replace a file by one with another ending."""
+    reading = parsed.has("c", "stdout", "to-stdout", "l", "list", "t", "test")
+    for word in parsed.operands:
+        sink.read(word)
+        if not reading:
+            sink.write(word)
+            sink.write_beside(word if isinstance(word, Word) else _PACKED.sub("", word))
+    target = parsed.value("o", "output")
+    if target is not None:
+        sink.write(target)
 
 
 def _read_or_reach(sink: Sink, words: list[AnyWord]) -> None:
@@ -78,12 +105,12 @@ def _read_or_reach(sink: Sink, words: list[AnyWord]) -> None:
             sink.read(word)
 
 
-def _write_or_reach(sink: Sink, word: AnyWord) -> None:
+def _write_or_reach(sink: Sink, word: AnyWord, sources: list[AnyWord]) -> None:
     host = host_of(text_of(word))
     if host:
         sink.reach(host)
     else:
-        sink.write(word)
+        sink.write(word, into=sources)
 
 
 def _habits(options: str, operands: str) -> Habits:

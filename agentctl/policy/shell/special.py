@@ -32,6 +32,9 @@ def _sed(sink: Sink, call: Call) -> None:
     sink.read_all(operands)
     if parsed.has("i", "I", "in-place"):
         sink.write_all(operands)
+        if any(value is not None for name, value in parsed.options if name in {"i", "I", "in-place"}):
+            for word in operands:
+                sink.write_beside(word)
 
 
 def _sed_script(sink: Sink, call: Call, script: AnyWord) -> None:
@@ -141,12 +144,14 @@ def _ln(sink: Sink, call: Call) -> None:
     )
     into = parsed.value("t", "target-directory")
     if into is not None:
-        sink.write(into)
+        sink.write(into, into=parsed.operands)
     elif len(parsed.operands) > 1:
-        sink.write(parsed.operands[-1])
+        sink.write(parsed.operands[-1], into=parsed.operands[:-1])
     elif parsed.operands:
         only = parsed.operands[0]
         sink.write(only if isinstance(only, Word) else only.rstrip("/").rpartition("/")[2])
+    if parsed.has("b", "backup", "S", "suffix") and parsed.operands:
+        sink.write_beside(parsed.operands[-1])
 
 
 def _patch(sink: Sink, call: Call) -> None:
@@ -161,7 +166,9 @@ def _patch(sink: Sink, call: Call) -> None:
         if value is not None:
             sink.read(value)
     if not parsed.has("dry-run"):
-        sink.write(parsed.value("o", "output") or (parsed.operands[0] if parsed.operands else "."))
+        target = parsed.value("o", "output") or (parsed.operands[0] if parsed.operands else ".")
+        sink.write(target)
+        sink.write_beside(target)
 
 
 _DIRECT = re.compile(r">>?\s*\"([^\"]+)\"")
@@ -188,14 +195,21 @@ def _in_place(letter: str) -> Callable[[Sink, Call], None]:
     return program
 
 
+_SPLIT_LONG = names(
+    "filter bytes lines number line-bytes additional-suffix suffix-length separator prefix digits"
+)
+
+
 def _into_folder(sink: Sink, call: Call) -> None:
     """`split` and its like write files that begin with a prefix, and read one."""
-    operands = take_apart(
-        call.words[1:], Grammar(values="abClntdxf", long_values=names("filter bytes lines number"))
-    )
+    operands = take_apart(call.words[1:], Grammar(values="abClntdxf", long_values=_SPLIT_LONG))
+    if any(isinstance(word, Word) and word.spread for word in operands.operands):
+        sink.flag(f"the names of the files that `{call.program}` writes are known only to the shell")
     sink.read_all(operands.operands[:1])
-    prefix = operands.operands[1] if len(operands.operands) > 1 else "."
-    sink.write(operands.value("f", "prefix") or (prefix if call.program == "split" else "."))
+    prefix: AnyWord = "xx"
+    if call.program == "split":
+        prefix = operands.operands[1] if len(operands.operands) > 1 else "x"
+    sink.write_beside(operands.value("f", "prefix") or prefix)
     command = operands.value("filter")
     if command is not None:
         sink.script(text_of(command), call)

@@ -3,9 +3,9 @@
 A line is `names : options : operands`; an indented line goes on with the one before. An option is a
 letter or a long name with its role: `r` reads the file it names, `w` writes it, `x` runs its text, `v`
 (or nothing) is a plain value; `?` behind it: the value, if any, is attached. Operands: `r` read, `w`
-written, `t` written with all that is under it, `v` neither, each for one operand, the last for all further
-ones; `cp`: the last is written and the others are read; `pr`: as `vr`, unless one of the options marked
-`!` is there.
+written, `t` written with all that is under it, `z` replaced by a packed or unpacked copy, `v` neither,
+each for one operand, the last for all further ones; `cp` and `in`: the last is written and the others
+are read; `pr`: as `vr`, unless one of the options marked `!` is there.
 """
 
 READS = """
@@ -64,11 +64,11 @@ touch : t d r=r date reference=r time : w
 truncate : s r=r size reference=r : w
 cp gcp : t=w S target-directory=w suffix backup? reflink? sparse : cp
 mv gmv : t=w S target-directory=w suffix : t
-install ginstall : m o g t=w S mode owner group target-directory=w suffix strip-program=x backup? : cp
-chmod chown chgrp chattr setfacl : reference=r from : vt
+install ginstall : m o g t=w S mode owner group target-directory=w suffix strip-program=x backup? : in
+chmod chown chgrp chattr setfacl : reference=r! from : vt
 mknod : m mode : wv
 gzip gunzip bzip2 bunzip2 xz unxz zstd unzstd lz4 compress uncompress pigz lzma brotli : S o=w b suffix
-    output=w T : w
+    output=w T : z
 zip : b t x i n P : wr
 dos2unix unix2dos mac2dos : : w
 fallocate : l o length offset : w

@@ -14,8 +14,6 @@ from agentctl.policy.shell.words import AnyWord, Word
 
 Wrapper = Callable[[Sink, Call], None]
 
-_ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
-
 
 def pass_on(sink: Sink, call: Call, inner: list[AnyWord], *, inert: bool) -> None:
     """Add the wrapper and the command `inner` that it runs, which needs a rule of its own."""
@@ -41,6 +39,11 @@ def pass_on_guess(sink: Sink, call: Call, words: list[AnyWord]) -> None:
             sink.emit(call.inner(words[at:], needs_rule=False))
 
 
+def _cannot_tell(sink: Sink, call: Call) -> None:
+    sink.flag(f"an option of `{call.program}` is not known, nor where the program that it runs begins")
+    pass_on_guess(sink, call, list(call.words[1:]))
+
+
 def _transparent(grammar: Grammar, *, inert: frozenset[str] | None, operands: int = 0) -> Wrapper:
     """A wrapper whose first operand, behind `operands` others, is the program.
 
@@ -54,7 +57,7 @@ def _transparent(grammar: Grammar, *, inert: frozenset[str] | None, operands: in
         known = inert is not None and all(name in inert for name, _ in parsed.options)
         plain = all(isinstance(word, str) for word in parsed.rest[:operands])
         if not known and not _all_known(parsed, grammar):
-            pass_on_guess(sink, call, list(call.words[1:]))
+            _cannot_tell(sink, call)
             return
         pass_on(sink, call, parsed.rest[operands:], inert=known and plain)
 
@@ -99,10 +102,8 @@ _TASKSET = _transparent(
     Grammar(long_flags=names("all-tasks cpu-list pid")), inert=names("c cpu-list"), operands=1
 )
 _CHROOT = _transparent(Grammar(long_values=names("userspec groups")), inert=None, operands=1)
-_FLOCK = _transparent(
-    Grammar(values="wE", attached="snuxeoF", long_values=names("timeout wait conflict-exit-code")),
-    inert=None,
-    operands=1,
+_FLOCK_OPTIONS = Grammar(
+    values="wE", attached="snuxeoF", long_values=names("timeout wait conflict-exit-code")
 )
 _TRACE = _transparent(
     Grammar(values="aeEIoOpPsSuXU", attached="cCdfFhiknqrtTvVwxyYzZ", long_values=names("output trace")),
@@ -110,15 +111,37 @@ _TRACE = _transparent(
 )
 
 
+def _flock(sink: Sink, call: Call) -> None:
+    """`flock FILE PROGRAM …` makes the file; with `-c` a shell gets one text."""
+    parsed = take_apart(call.words[1:], _FLOCK_OPTIONS, first_ends=True)
+    if parsed.unsure or parsed.by_wildcard:
+        sink.flag("an expansion could be an option of `flock`, or the program that it runs")
+    rest = parsed.rest
+    if rest and not text_of(rest[0]).isdecimal():
+        sink.write(rest[0])
+    if len(rest) > 1 and rest[1] in {"-c", "--command"}:
+        sink.emit(call)
+        sink.script(text_of(rest[2]) if len(rest) > 2 else "", call)  # noqa: PLR2004 - FILE -c TEXT
+    else:
+        pass_on(sink, call, rest[1:], inert=False)
+
+
 def _nice(sink: Sink, call: Call) -> None:
     words = call.words[1:]
-    if words and isinstance(words[0], str) and re.fullmatch(r"--?[0-9]+", words[0]):
-        pass_on(sink, call, list(words[1:]), inert=True)
-        return
-    _NICE(sink, call)
+    at = 0
+    while at < len(words) and isinstance(words[at], str) and re.fullmatch(r"--?[0-9]+", text_of(words[at])):
+        at += 1
+    parsed = take_apart(words[at:], _NICE, first_ends=True)
+    if parsed.unsure or parsed.by_wildcard:
+        sink.flag("an expansion could be an option of `nice`, or the program that it runs")
+    if all(name in _NICE_INERT for name, _ in parsed.options):
+        pass_on(sink, call, parsed.rest, inert=True)
+    else:
+        _cannot_tell(sink, call)
 
 
-_NICE = _transparent(Grammar(values="n", long_values=names("adjustment")), inert=names("n adjustment"))
+_NICE = Grammar(values="n", long_values=names("adjustment"))
+_NICE_INERT = names("n adjustment")
 _ENV_GRAMMAR = Grammar(
     values="uCSa",
     long_values=names("unset chdir split-string argv0"),
@@ -135,7 +158,7 @@ def _env(sink: Sink, call: Call) -> None:
     inert = not parsed.options
     if rest[:1] == ["-"]:
         rest, inert = rest[1:], False
-    while rest and _ASSIGNMENT.match(_lead(rest[0])):
+    while rest and "=" in _lead(rest[0]):
         name, _, value = _lead(rest[0]).partition("=")
         inert = inert and isinstance(rest[0], str) and inert_before_command(name, value)
         rest = rest[1:]
@@ -190,7 +213,7 @@ def _xargs(sink: Sink, call: Call) -> None:
     if not mark_text:
         inner.append(_added(sink.fed))
     if not known:
-        pass_on_guess(sink, call, list(call.words[1:]))
+        _cannot_tell(sink, call)
         return
     outer = Call([*call.words[: len(call.words) - len(parsed.rest)], *inner])
     outer.via, outer.outer, outer.inside, outer.direct = call.via, call.outer, call.inside, call.direct
@@ -241,7 +264,7 @@ WRAPPERS: dict[str, Wrapper] = {
     "chrt": _CHRT,
     "taskset": _TASKSET,
     "chroot": _CHROOT,
-    "flock": _FLOCK,
+    "flock": _flock,
     "strace": _TRACE,
     "ltrace": _TRACE,
     "env": _env,
