@@ -1,7 +1,7 @@
 """What one agent knows and may change: the thread's cells as its blueprint's stages may use them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 
 import anyio
 
@@ -64,6 +64,32 @@ class StatePlan:
     """The document of a fresh thread."""
     machines: tuple[Machine, ...] = ()
     stages: Mapping[str, StageState] = field(default_factory=dict)
+    sources: frozenset[str] = frozenset()
+    """SHA-256 of the blueprints that said it."""
+
+    def within(self, outer: "StatePlan") -> "StatePlan":
+        """Return what holds for a sub-agent: its parent's effects and machines, then its own.
+
+        The parent's machines judge its calls; those of the thread do not hold it at its end, since finishing
+        them is the parent's.
+
+        Raises:
+            StateConflict: both have a state key of one name, and the definitions differ.
+        """
+        again = self.sources <= outer.sources  # a worker stage, or a blueprint below itself
+        above = (
+            machine if machine.scope == "run" else replace(machine, max_continuations=0)
+            for machine in outer.machines
+        )
+        return StatePlan(
+            keys=outer.keys if again else KeyTable((*outer.keys.definitions, *self.keys.definitions)),
+            effects=(*outer.effects, *(() if again else self.effects)),
+            ownership=outer.ownership,
+            initial=outer.initial or self.initial,
+            machines=(*above, *(() if again else self.machines)),
+            stages=self.stages,
+            sources=self.sources | outer.sources,
+        )
 
 
 @dataclass(slots=True, kw_only=True)
@@ -90,9 +116,14 @@ class AgentState:
         return self.plan.stages.get(name) or StageState()
 
     def store_of(self, stage: str) -> SharedState:
-        """Return a stage's view of shared state; an empty one of its own where the agent has none."""
+        """Return a stage's view of shared state; an empty one of its own where the agent has none.
+
+        What a stage may read besides its scope are keys of the agent's own view: a sub-agent's blueprint
+        gives itself nothing that its parent did not lend it.
+        """
         store, own = self.store or SharedState(), self.stage(stage)
-        return (store.scoped(own.scope) if own.scope else store).granting(own.grants)
+        view = store.scoped(own.scope) if own.scope else store
+        return view.granting((*store.grants, *store.as_grants(own.grants)))
 
     def gate(self, call: ToolCall) -> GateOutcome:
         """Return what the machines say to a call.

@@ -3,13 +3,12 @@
 from dataclasses import dataclass, field
 
 from agentctl.policy.grants import used_once
+from agentctl.protocol.children import ChildEnded, ChildStarted
 from agentctl.protocol.decisions import Grant
 from agentctl.protocol.events import (
     AskRefused,
     CallCompleted,
     CallStarted,
-    ChildEnded,
-    ChildStarted,
     ContextCompacted,
     Event,
     GrantGiven,

@@ -43,6 +43,7 @@ def plan_state(blueprint: Blueprint, load: LoadCode) -> StatePlan:
         initial=workspace.initial,
         machines=tuple(machine_of(table) for table in blueprint.machines),
         stages={stage.name: _stage(blueprint, stage, code) for stage in blueprint.in_order},
+        sources=frozenset({blueprint.source.sha256}),
     )
 
 

@@ -1,6 +1,7 @@
 """One step's tool calls: decide all in call order, ask, run, settle in call order."""
 
 import json
+from contextlib import nullcontext
 
 import anyio
 
@@ -84,7 +85,7 @@ async def _run(context: AgentContext, judged: list[Judged]) -> list[Answered] | 
     alone = len(judged) == 1
 
     async def run_one(index: int, ready: Ready) -> None:
-        async with slots:
+        async with nullcontext() if ready.prepared.waits_for_agents else slots:
             results[index] = await run_call(context, ready, settles_at_once=alone)
 
     async with anyio.create_task_group() as group:

@@ -14,10 +14,9 @@ import typer
 from agentctl.cli.reading import Waiting, find, opened_journal, root_of, tree, waiting_questions
 from agentctl.errors import StateConflict, UsageError
 from agentctl.interaction.socket import GiveAnswer, send_request
-from agentctl.journal.store import Journal, RunInfo
+from agentctl.journal.store import Journal, RunInfo, commit_to
 from agentctl.locations import live_dir
 from agentctl.protocol.codec import encode
-from agentctl.protocol.commands import Commit
 from agentctl.protocol.events import QuestionAnswered
 from agentctl.protocol.questions import Answer, ApprovalAnswer, ApprovalQuestion, PersonAnswer, PersonQuestion
 from agentctl.protocol.values import JsonObject
@@ -172,9 +171,7 @@ async def _save(journal: Journal, waiting: Waiting, answered: Answer) -> None:
         if waiting.question.question_id not in {one.question.question_id for one in still}:
             raise StateConflict(f"{waiting.question.question_id} was answered meanwhile.")
         event = QuestionAnswered(question_id=waiting.question.question_id, answer=answered)
-        await journal.append(
-            Commit(run_id=waiting.run.run_id, thread_id=waiting.run.thread_id, events=(event,))
-        )
+        await journal.append(commit_to(waiting.run, event))
     finally:
         await lease.release()
 

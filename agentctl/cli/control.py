@@ -6,12 +6,11 @@ from typing import Annotated, Literal
 import anyio
 import typer
 
-from agentctl.cli.reading import find, opened_journal, root_of
+from agentctl.cli.reading import find, opened_journal, root_of, tree
 from agentctl.errors import ExitCode, UsageError
 from agentctl.interaction.socket import StopRun, send_request
-from agentctl.journal.store import Journal, RunInfo
+from agentctl.journal.store import Journal, RunInfo, commit_to
 from agentctl.locations import live_dir
-from agentctl.protocol.commands import Commit
 from agentctl.protocol.events import RunEnded
 
 app = typer.Typer(
@@ -58,16 +57,18 @@ async def _stop(name: str, how: Literal["pause", "cancel"]) -> str:
 
 
 async def _end(journal: Journal, info: RunInfo) -> None:
-    """End a run that stands still.
+    """End a run that stands still, and all below it.
 
     Raises:
         StateConflict: a process is at work on it.
     """
-    lease = await journal.acquire(info.thread_id)
-    try:
-        event = RunEnded(
-            outcome="cancelled", exit_code=int(ExitCode.FAILED), reason="cancelled from another terminal"
-        )
-        await journal.append(Commit(run_id=info.run_id, thread_id=info.thread_id, events=(event,)))
-    finally:
-        await lease.release()
+    code = int(ExitCode.FAILED)
+    event = RunEnded(outcome="cancelled", exit_code=code, reason="cancelled from another terminal")
+    for one in await tree(journal, info):
+        if one.status == "ended":
+            continue
+        lease = await journal.acquire(one.thread_id)
+        try:
+            await journal.append(commit_to(one, event))
+        finally:
+            await lease.release()

@@ -84,7 +84,7 @@ async def drive(parts: RunParts, terminal: Terminal, hub: Hub, device: Device | 
         group.cancel_scope.cancel()
     if not ended:
         with anyio.CancelScope(shield=True):
-            ended.append(await _keep(parts.recorder, stop))
+            ended.append(await _keep(parts, stop))
     end = ended[0]
     terminal.finish(_ending(parts.recorder, end))
     return end.exit_code
@@ -121,12 +121,14 @@ async def watch_signals(stop: Stop, *, task_status: anyio.abc.TaskStatus[None]) 
             )
 
 
-async def _keep(recorder: RunRecorder, stop: Stop) -> RunEnd:
+async def _keep(parts: RunParts, stop: Stop) -> RunEnd:
     reason, exit_code = stop.reason or "stopped", stop.exit_code or int(ExitCode.SIGINT)
     event: RunEnd = RunSuspended(reason=reason, exit_code=exit_code)
     if stop.over:
         event = RunEnded(outcome="cancelled", exit_code=exit_code, reason=reason)
-    await recorder.commit(event)
+    await parts.recorder.commit(event)
+    if stop.over:
+        await parts.children.end_all()
     return event
 
 

@@ -11,9 +11,9 @@ from agentctl.agent.snapshot import RunSnapshot
 from agentctl.cli.reading import find, opened_journal
 from agentctl.errors import StateConflict, UsageError
 from agentctl.ids import new_id
-from agentctl.journal.store import Journal, RunInfo
+from agentctl.journal.store import Journal, RunInfo, commit_to
 from agentctl.protocol.codec import encode
-from agentctl.protocol.commands import Commit, OutgoingMessage
+from agentctl.protocol.commands import OutgoingMessage
 from agentctl.protocol.decisions import Grant
 from agentctl.protocol.events import GrantRevoked
 
@@ -91,6 +91,6 @@ async def _take_back(journal: Journal, info: RunInfo, key: str) -> None:
         return
     try:
         event = GrantRevoked(key=key)
-        await journal.append(Commit(run_id=info.run_id, thread_id=info.thread_id, events=(event,)))
+        await journal.append(commit_to(info, event))
     finally:
         await lease.release()

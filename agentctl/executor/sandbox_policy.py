@@ -80,6 +80,20 @@ def effective_policy(user: SandboxLayer, *narrower: SandboxLayer) -> SandboxPoli
     return policy
 
 
+def within(policy: SandboxPolicy, outer: SandboxPolicy) -> SandboxPolicy:
+    """Return `policy` narrowed to what `outer` allows too, as a sub-agent's is to its parent's. Pure."""
+    layer = SandboxLayer(
+        kind=outer.kind,
+        network=outer.network,
+        read=outer.read,
+        write=outer.write,
+        hide=outer.hide,
+        on_unavailable=outer.on_unavailable,
+        unix_sockets=outer.unix_sockets,
+    )
+    return replace(_narrowed(policy, layer), auto_allow=policy.auto_allow and outer.auto_allow)
+
+
 def _user_policy(user: SandboxLayer) -> SandboxPolicy:
     default = SandboxPolicy()
     said = user.kind not in (None, SandboxKind.NONE)

@@ -7,10 +7,9 @@ from agentctl.errors import UsageError
 from agentctl.ids import new_run_id, new_thread_id
 from agentctl.journal.states import cells_at
 from agentctl.journal.store import Journal, Record, RunInfo
+from agentctl.protocol.children import ChildEnded, ChildStarted
 from agentctl.protocol.commands import Command, Commit, FoldValue, Merge, SetValue
 from agentctl.protocol.events import (
-    ChildEnded,
-    ChildStarted,
     Event,
     Noted,
     QuestionAnswered,

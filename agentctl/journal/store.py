@@ -2,8 +2,9 @@
 
 from typing import Literal, Protocol, TypeAlias
 
+from agentctl.protocol.children import RunOutcome
 from agentctl.protocol.commands import Command, Commit, OutgoingMessage
-from agentctl.protocol.events import Event, RunOutcome
+from agentctl.protocol.events import Event
 from agentctl.protocol.values import JsonValue
 from agentctl.records import dataclass
 
@@ -72,6 +73,11 @@ class RunInfo:
     parent_call: str = ""
     state_thread: str = ""
     open_questions: int = 0
+
+
+def commit_to(info: RunInfo, *events: Event) -> Commit:
+    """Return the commit that adds `events` to a run which stands still; its thread's lease is held."""
+    return Commit(run_id=info.run_id, thread_id=info.thread_id, state_thread=info.state_thread, events=events)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

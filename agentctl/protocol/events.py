@@ -3,13 +3,12 @@
 from dataclasses import field
 from typing import Literal, TypeAlias
 
+from agentctl.protocol.children import ChildEnded, ChildStarted, RunOutcome
 from agentctl.protocol.decisions import Decision, Grant
 from agentctl.protocol.messages import Message, ToolResult, Usage
 from agentctl.protocol.questions import Answer, Question
 from agentctl.protocol.values import JsonObject, JsonValue
 from agentctl.records import dataclass
-
-RunOutcome: TypeAlias = Literal["finished", "failed", "refused", "limited", "waiting", "cancelled"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,36 +211,6 @@ class ContextCompacted:
     tokens_after: int
     summary: str = ""
     cut_call_ids: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChildStarted:
-    """A sub-agent's run began."""
-
-    child_run: str
-    child_thread: str
-    agent: str
-    call_id: str
-    task: str
-    scope: str = ""
-    name: str = ""
-    """Unique among its parent's sub-agents: `researcher-2`."""
-    item: int = 0
-    """Its place among the workers of one call."""
-    inputs: JsonObject = field(default_factory=dict)
-    read: tuple[str, ...] = ()
-    """Keys of the parent's shared state that it may read."""
-    output_schema: JsonObject = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChildEnded:
-    """A sub-agent's run ended."""
-
-    child_run: str
-    outcome: RunOutcome
-    answer: str
-    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

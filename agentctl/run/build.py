@@ -10,7 +10,7 @@ from agentctl.agent.hook_stack import Member
 from agentctl.agent.showing import StateShowing
 from agentctl.agent.snapshot import RunSnapshot
 from agentctl.agent.state_fold import StateFold
-from agentctl.agent.tool_state import ToolState, ToolStateParts, build_tool_state
+from agentctl.agent.tool_state import StageRules, ToolState, ToolStateParts, build_tool_state
 from agentctl.blueprint.model import Blueprint
 from agentctl.executor.api import Roots
 from agentctl.executor.sandbox_policy import SandboxKind, SandboxPolicy
@@ -20,7 +20,8 @@ from agentctl.protocol.events import LaunchFlags
 from agentctl.records import dataclass
 from agentctl.run.active_time import ActiveTime
 from agentctl.run.agent_kind import AgentKind
-from agentctl.run.children import Children, OpenChild
+from agentctl.run.child import OpenChild
+from agentctl.run.children import Children
 from agentctl.run.hook_parts import hook_members, run_hooks
 from agentctl.run.house import House
 from agentctl.run.inbox import JournalInbox
@@ -51,6 +52,8 @@ class RunSeed:
     """Tells it from its siblings: `researcher-2`; what it is where empty."""
     parent: RunParts | None = None
     """The run that started it, when it is a sub-agent's."""
+    parent_stage: StageRules | None = None
+    """The parent's stage that started it: of its rules the denies come down, and its sandbox."""
     open_child: OpenChild | None = None
     """Builds its own sub-agents; None when it may start none."""
     agents: tuple[tuple[str, str], ...] = ()
@@ -119,10 +122,13 @@ def build_tools(
         size_bytes=kind.blueprint.context.tool_output_max_bytes,
     )
     parent, context = seed.parent, kind.blueprint.context
-    layers = replace(kind.layers, parent=parent.tools.layers.for_children()) if parent else kind.layers
+    layers = kind.layers
+    if parent and seed.parent_stage:
+        above = parent.tools.parts.layers.in_stage(seed.parent_stage.permissions)
+        layers = replace(layers, parent=above.for_children())
     grants = GrantBook(kind.place)
     restore(grants, snapshot.grants)
-    own = subagent_tools(children, share_bytes=context.tool_output_max_bytes) if seed.open_child else ()
+    own = subagent_tools(children, state.store_of, bounds) if seed.open_child else ()
     attended = not seed.launch.yolo and house.someone_there()
     return build_tool_state(
         ToolStateParts(

@@ -6,7 +6,8 @@ import anyio
 
 from agentctl.blueprint.model import Blueprint
 from agentctl.errors import AgentctlError, ExitCode
-from agentctl.protocol.events import RunEnded, RunOutcome, RunSuspended
+from agentctl.protocol.children import RunOutcome
+from agentctl.protocol.events import RunEnded, RunSuspended
 from agentctl.protocol.values import JsonObject, JsonValue
 from agentctl.records import dataclass
 from agentctl.run.agent_kind import AgentKind, agent_kind

@@ -32,11 +32,16 @@ def granted_read_paths(settings: Settings, blueprint: Blueprint, place: Place) -
     )
     if problems:
         raise InvalidInput(tuple(problems))
+    return both_allow(wanted, granted)
+
+
+def both_allow(one: Sequence[Path], other: Sequence[Path]) -> tuple[Path, ...]:
+    """Return the places that lie in both lists: of two that contain each other the narrower. Pure."""
     both = [
-        max(want, grant, key=lambda path: len(path.parts))
-        for want in wanted
-        for grant in granted
-        if want.is_relative_to(grant) or grant.is_relative_to(want)
+        max(first, second, key=lambda path: len(path.parts))
+        for first in one
+        for second in other
+        if first.is_relative_to(second) or second.is_relative_to(first)
     ]
     return tuple(dict.fromkeys(both))
 

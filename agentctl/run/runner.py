@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 
+from agentctl.agent.asking_tool import PersonAbsent
 from agentctl.agent.compaction import summarise_stage
 from agentctl.agent.context import AgentContext, AskPerson, Inbox, StageEnd, Suspend
 from agentctl.agent.loop import run_stage
@@ -11,10 +12,10 @@ from agentctl.blueprint.model import Blueprint, StageTable
 from agentctl.clock import Clock
 from agentctl.errors import AgentctlError, ExitCode, LimitReached, ProviderError, ToolServerMissing
 from agentctl.llm.base import LanguageModel
+from agentctl.protocol.children import RunOutcome
 from agentctl.protocol.events import (
     MessageAdded,
     RunEnded,
-    RunOutcome,
     RunSuspended,
     StageEntered,
     StageLeft,
@@ -27,7 +28,7 @@ from agentctl.run.children import Children
 from agentctl.run.fan_out import run_fan_out
 from agentctl.run.recorder import RunRecorder
 from agentctl.run.stages import StageModel, next_transition, plan_stage
-from agentctl.tools.subagents import told
+from agentctl.tools.child_reports import told
 
 RunEnd = RunEnded | RunSuspended
 
@@ -81,14 +82,17 @@ async def run_to_end(parts: RunParts) -> RunEnd:
 async def run_or_fail(parts: RunParts) -> RunEnd:
     """Run to the end; an error that a person must act on ends the run as failed, and is committed too."""
     try:
-        return await run_to_end(parts)
+        end = await run_to_end(parts)
     except AgentctlError as error:
-        return await fail_run(parts.recorder, error)
+        end = await fail_run(parts.recorder, error)
     except BaseExceptionGroup as group:
         known, rest = group.split(AgentctlError)
         if known is None or rest is not None:
             raise
-        return await fail_run(parts.recorder, _first(known))
+        end = await fail_run(parts.recorder, _first(known))
+    if isinstance(end, RunEnded):
+        await parts.children.end_all()
+    return end
 
 
 def _first(group: BaseExceptionGroup[AgentctlError]) -> AgentctlError:
@@ -124,7 +128,10 @@ async def _stages(parts: RunParts) -> RunEnd:
         ended = await (run_fan_out(context, stage) if fans_out else run_stage(context))
         if isinstance(ended, Suspend):
             return await _suspend(recorder, ended.reason, ExitCode.WAITING)
-        if stage.requires_children and await _heard_children(parts):
+        heard = await _heard_children(parts) if stage.requires_children else False
+        if isinstance(heard, Suspend):
+            return await _suspend(recorder, heard.reason, ExitCode.WAITING)
+        if heard:
             continue
         if await _held_by_machines(parts, stage, ended):
             continue
@@ -161,12 +168,19 @@ async def _held_by_machines(parts: RunParts, stage: StageTable, end: StageEnd) -
     return True
 
 
-async def _heard_children(parts: RunParts) -> bool:
-    """Hold a stage until its sub-agents have ended; tell whether the model has something new to read."""
-    running = [report.child for report in parts.children.reports() if report.outcome == "running"]
-    if not running:
+async def _heard_children(parts: RunParts) -> bool | Suspend:
+    """Hold a stage until its sub-agents have ended; tell whether the model has something new to read.
+
+    `Suspend` when one of them waits for a person who is not there.
+    """
+    reports = parts.children.reports()
+    open_ones = tuple(report.child for report in reports if report.outcome in {"running", "waiting"})
+    if not open_ones:
         return False
-    reports = await parts.children.wait(tuple(running), any_of=False, timeout_s=0)
+    try:
+        reports = await parts.children.wait(open_ones, any_of=False, timeout_s=0)
+    except PersonAbsent as absent:
+        return absent.suspend
     text = f"Your sub-agents have ended.\n\n{told(reports).text}"
     await parts.recorder.commit(MessageAdded(message=user_text(text, source="harness")))
     return True

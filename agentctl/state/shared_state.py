@@ -79,6 +79,17 @@ class SharedState:
         """Return this handle with leave to read keys of the whole store; a last `*` is any characters."""
         return self._copy(scope=self._scope, grants=tuple(keys))
 
+    @property
+    def grants(self) -> tuple[str, ...]:
+        """Keys of the whole store that this handle may read besides its own."""
+        return self._grants
+
+    def as_grants(self, keys: Iterable[str]) -> tuple[str, ...]:
+        """Return keys that this handle can read as grants of the whole store, to be lent to another."""
+        inside = "/".join((*self._scope, ""))
+        named = tuple(keys)
+        return (*(f"{inside}{key}" for key in named), *(key for key in named if self.is_granted(key)))
+
     def by(self, **writer: str) -> "SharedState":
         """Return this handle writing in somebody's name: run, stage, agent, call; shown with each entry."""
         given = {name: value for name, value in writer.items() if value}

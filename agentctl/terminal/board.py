@@ -3,12 +3,11 @@
 from dataclasses import dataclass, field
 from typing import assert_never
 
+from agentctl.protocol.children import ChildEnded, ChildStarted
 from agentctl.protocol.events import (
     AskRefused,
     CallCompleted,
     CallStarted,
-    ChildEnded,
-    ChildStarted,
     ContextCompacted,
     GrantGiven,
     GrantRevoked,

@@ -4,13 +4,12 @@ import json
 from collections.abc import Iterator
 from typing import Literal, TypeAlias, assert_never
 
+from agentctl.protocol.children import ChildEnded, ChildStarted
 from agentctl.protocol.decisions import Verdict
 from agentctl.protocol.events import (
     AskRefused,
     CallCompleted,
     CallStarted,
-    ChildEnded,
-    ChildStarted,
     ContextCompacted,
     GrantGiven,
     GrantRevoked,

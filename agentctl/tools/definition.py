@@ -86,6 +86,8 @@ class Prepared:
     declared_files: int = 0
     measures_workdir: bool = False
     """What it writes is known only by comparing the workdir before and after (shell)."""
+    waits_for_agents: bool = False
+    """Most of its time it waits for sub-agents: it takes none of its step's slots."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,9 +5,11 @@ from dataclasses import field
 from typing import Annotated, Literal, Protocol
 
 from agentctl.protocol.effects import SpawnAgent
-from agentctl.protocol.events import RunOutcome
-from agentctl.protocol.values import JsonObject, JsonValue
+from agentctl.protocol.values import JsonObject, JsonValue  # noqa: F401 - JsonObject is read with it
 from agentctl.records import dataclass
+from agentctl.state.pages import Bounds as PageBounds
+from agentctl.state.shared_state import SharedState
+from agentctl.tools.child_reports import OPEN, ChildReport, Merging, as_json, merged, told
 from agentctl.tools.definition import ActContext, Prepared, Tool, ToolOutput, ToolPlace
 from agentctl.tools.schema import Bounds, Says
 from agentctl.tools.typed import typed_tool
@@ -29,23 +31,6 @@ class SpawnRequest:
     read: tuple[str, ...] = ()
     """Keys of the caller's shared state that it may read."""
     output_schema: JsonObject | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChildReport:
-    """What is known of a sub-agent."""
-
-    child: str
-    """Its run id."""
-    name: str
-    agent: str
-    outcome: RunOutcome | Literal["running"]
-    answer: str = ""
-    """What it answered; while it runs or where it failed, the last thing it said."""
-    output: JsonValue = None
-    reason: str = ""
-    steps: int = 0
-    scope: str = ""
 
 
 class Spawner(Protocol):
@@ -123,17 +108,25 @@ class FanOutArguments:
     """Arguments of `fan_out`."""
 
     agent: Annotated[str, Says("Which agent works on each item.", Bounds(min_length=1))]
-    items: Annotated[tuple[str, ...], Says("One worker an item.", Bounds(min_length=1))]
+    items: Annotated[tuple[str, ...], Says("One worker an item.")]
     task: Annotated[str, Says("What each has to do; `{item}` stands for its item.")] = "{item}"
     max_workers: Annotated[int, Says("At the same time.", Bounds(minimum=1, maximum=256))] = 8
     on_failure: Annotated[
         Literal["continue", "fail_all"], Says("fail_all ends the others when one fails.")
     ] = "continue"
     scope: Annotated[str, Says("Each one's scope of shared state; `{worker}` is its number.")] = ""
+    read: Annotated[tuple[str, ...], Says("Keys of your shared state that each may read.")] = ()
+    output_schema: Annotated[JsonObject, Says("JSON Schema of each answer.")] = field(default_factory=dict)
 
 
-def subagent_tools(spawner: Spawner, *, share_bytes: int) -> tuple[Tool, ...]:
-    """Return the six tools. `share_bytes` is the space that one merged report may take."""
+def subagent_tools(
+    spawner: Spawner, store_of: Callable[[str], SharedState], bounds: PageBounds
+) -> tuple[Tool, ...]:
+    """Return the six tools.
+
+    One merged report fits `bounds`; what of it does not goes into shared state, as `store_of` gives the
+    view of the calling stage.
+    """
     known = ", ".join(f"{name} ({about})" if about else name for name, about in spawner.agents())
     start = f"Start a sub-agent with a thread of its own. Agents: {known or 'none'}."
     many = "Start one sub-agent an item and merge their answers into one report."
@@ -141,8 +134,9 @@ def subagent_tools(spawner: Spawner, *, share_bytes: int) -> tuple[Tool, ...]:
     async def spawn(arguments: SpawnArguments, _place: ToolPlace) -> Prepared:
         return _spawn(spawner, arguments)
 
-    async def fan_out(arguments: FanOutArguments, _place: ToolPlace) -> Prepared:
-        return _fan_out(spawner, arguments, share_bytes)
+    async def fan_out(arguments: FanOutArguments, place: ToolPlace) -> Prepared:
+        handle = store_of(place.stage).by(run=place.run_id, agent=place.agent, stage=place.stage)
+        return _fan_out(spawner, arguments, Merging(store=handle, bounds=bounds))
 
     async def check(arguments: ChildArguments, _place: ToolPlace) -> Prepared:
         async def act(_context: ActContext) -> ToolOutput:
@@ -158,7 +152,7 @@ def subagent_tools(spawner: Spawner, *, share_bytes: int) -> tuple[Tool, ...]:
             )
             return told(reports)
 
-        return _free(f"wait for {', '.join(arguments.agents) or 'all'}", act)
+        return _free(f"wait for {', '.join(arguments.agents) or 'all'}", act, waits=True)
 
     async def send(arguments: SendArguments, _place: ToolPlace) -> Prepared:
         async def act(_context: ActContext) -> ToolOutput:
@@ -171,7 +165,7 @@ def subagent_tools(spawner: Spawner, *, share_bytes: int) -> tuple[Tool, ...]:
         async def act(_context: ActContext) -> ToolOutput:
             return told((await spawner.kill(arguments.agent),))
 
-        return _free(f"end {arguments.agent}", act)
+        return _free(f"end {arguments.agent}", act, waits=True)
 
     return (
         typed_tool("spawn_agent", start, SpawnArguments, spawn),
@@ -209,10 +203,11 @@ def _spawn(spawner: Spawner, arguments: SpawnArguments) -> Prepared:
         act=act,
         preview=f"start {arguments.agent}: {arguments.task}",
         read_only=True,
+        waits_for_agents=True,
     )
 
 
-def _fan_out(spawner: Spawner, arguments: FanOutArguments, share_bytes: int) -> Prepared:
+def _fan_out(spawner: Spawner, arguments: FanOutArguments, merging: Merging) -> Prepared:
     async def act(context: ActContext) -> ToolOutput:
         requests = tuple(
             SpawnRequest(
@@ -221,12 +216,14 @@ def _fan_out(spawner: Spawner, arguments: FanOutArguments, share_bytes: int) -> 
                 call_id=context.call_id,
                 item=index,
                 scope=arguments.scope.replace("{worker}", str(index + 1)),
+                read=arguments.read,
+                output_schema=arguments.output_schema or None,
             )
             for index, item in enumerate(arguments.items)
         )
         children = await spawner.start(requests, max_workers=arguments.max_workers)
         reports = await _all(spawner, children, fail_all=arguments.on_failure == "fail_all")
-        return merged(arguments.items, reports, share_bytes)
+        return await merged(arguments.items, reports, merging)
 
     listed = "\n".join(arguments.items)
     return Prepared(
@@ -234,6 +231,7 @@ def _fan_out(spawner: Spawner, arguments: FanOutArguments, share_bytes: int) -> 
         act=act,
         preview=f"start {len(arguments.items)} x {arguments.agent}: {arguments.task}\n{listed}",
         read_only=True,
+        waits_for_agents=True,
     )
 
 
@@ -241,62 +239,22 @@ async def _all(spawner: Spawner, children: tuple[str, ...], *, fail_all: bool) -
     """Wait for all; with `fail_all` end the rest as soon as one has not finished well."""
     left = set(children)
     while fail_all and left:
-        ended = await spawner.wait(tuple(left), any_of=True, timeout_s=0)
-        done = [report for report in ended if report.outcome != "running"]
-        left -= {report.child for report in done}
-        if any(report.outcome != "finished" for report in done):
-            for child in left:
-                await spawner.kill(child)
+        some = await spawner.wait(tuple(left), any_of=True, timeout_s=0)
+        ended = [report for report in some if report.outcome not in OPEN]
+        left -= {report.child for report in ended}
+        if any(report.outcome != "finished" for report in ended):
+            for child in children:
+                if child in left:
+                    await spawner.kill(child)
             break
     return await spawner.wait(children, any_of=False, timeout_s=0)
 
 
-def merged(items: tuple[str, ...], reports: tuple[ChildReport, ...], share_bytes: int) -> ToolOutput:
-    """Return one report over all workers, each with an equal share of the space."""
-    share = max(200, share_bytes // max(1, len(reports)))
-    finished = sum(report.outcome == "finished" for report in reports)
-    parts = [f"{finished} of {len(reports)} finished."]
-    for item, report in zip(items, reports, strict=True):
-        answer = report.answer
-        if len(answer) > share:
-            answer = f"{answer[:share]}\n[… {len(answer) - share} more characters: check_agent {report.name}]"
-        trouble = f" {report.outcome}: {report.reason}" if report.outcome != "finished" else ""
-        parts.append(f"## {item[:200]} ({report.name}){trouble}\n{answer}")
-    structured: JsonValue = {"workers": [as_json(report) for report in reports], "finished": finished}
-    return ToolOutput(text="\n\n".join(parts), structured=structured, failed=finished == 0)
-
-
-def told(reports: tuple[ChildReport, ...]) -> ToolOutput:
-    """Return reports as the model reads them; a child that did not finish well is never an empty success."""
-    texts = []
-    for report in reports:
-        head = f"{report.name} ({report.child}): {report.outcome}"
-        reason = f", {report.reason}" if report.reason else ""
-        texts.append(f"{head}{reason}\n{report.answer}".strip())
-    bad = [report for report in reports if report.outcome not in {"finished", "running"}]
-    return ToolOutput(
-        text="\n\n".join(texts) or "There are no sub-agents.",
-        structured={"agents": [as_json(report) for report in reports]},
-        failed=bool(reports) and len(bad) == len(reports),
-    )
-
-
-def as_json(report: ChildReport) -> JsonObject:
-    """Return a report as JSON."""
-    return {
-        "child": report.child,
-        "name": report.name,
-        "agent": report.agent,
-        "outcome": report.outcome,
-        "answer": report.answer,
-        "output": report.output,
-        "reason": report.reason,
-        "steps": report.steps,
-        "scope": report.scope,
-    }
-
-
 def _free(
-    preview: str, act: Callable[[ActContext], Awaitable[ToolOutput]], *, read_only: bool = True
+    preview: str,
+    act: Callable[[ActContext], Awaitable[ToolOutput]],
+    *,
+    read_only: bool = True,
+    waits: bool = False,
 ) -> Prepared:
-    return Prepared(effects=(), act=act, preview=preview, read_only=read_only)
+    return Prepared(effects=(), act=act, preview=preview, read_only=read_only, waits_for_agents=waits)

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from agentctl.protocol.children import ChildStarted
 from agentctl.protocol.codec import encode
 from agentctl.protocol.events import (
     CallCompleted,
     CallStarted,
-    ChildStarted,
     MessageAdded,
     ModelCalled,
     ModelRetried,
