@@ -107,6 +107,11 @@ def _point(at: Path, point: InteractionPointTable) -> Iterator[Finding]:
 def _server_secrets(blueprint: Blueprint) -> Iterator[Finding]:
     message = "variables of the environment are filled in for servers of the user's config only"
     for index, server in enumerate(blueprint.mcp_servers):
+        if server.oauth is not None:
+            about = "logins are used for servers of the user's config only"
+            yield Finding(
+                path=("mcp_servers", index, "oauth"), message=about, needs=(("mcp_servers", index),)
+            )
         for key, values in (("env", server.env), ("headers", server.headers)):
             for name, value in values.items():
                 if "${" in value:

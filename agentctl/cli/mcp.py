@@ -3,6 +3,7 @@
 import json as json_text
 import os
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -14,6 +15,7 @@ from agentctl.blueprint.load import load_blueprint
 from agentctl.blueprint.model import Blueprint
 from agentctl.blueprint.trust import trust_needed
 from agentctl.cli.launch import overrides
+from agentctl.cli.mcp_login import log_in
 from agentctl.cli.options import Allow, Ask, Deny, Limit, Model, OnAsk, Yolo, launch_flags
 from agentctl.cli.wiring import open_house
 from agentctl.errors import AgentctlError, ExitCode, UsageError
@@ -27,6 +29,7 @@ from agentctl.settings.load import load_settings
 from agentctl.settings.settings import Settings
 from agentctl.settings.trust_store import TrustStore
 from agentctl.tools.mcp.line import Line
+from agentctl.tools.mcp.logins import LoginFile
 from agentctl.tools.mcp.names import named
 from agentctl.tools.mcp.pool import open_pool
 from agentctl.tools.mcp.server import ServerPlan
@@ -126,6 +129,38 @@ def _shown(row: JsonObject) -> str:
     if row.get("why"):
         return f"{head}\n  is not there: {row['why']}"
     return "\n".join([head, *(f"  {tool}" for tool in tools)]) if isinstance(tools, list) else head
+
+
+@app.command("login")
+def login(
+    server: Annotated[str, typer.Argument(metavar="SERVER", help="A server of the user's config.")],
+    *,
+    timeout: Annotated[float, typer.Option("--timeout", help="Seconds to wait for the login.")] = 300.0,
+) -> int:
+    """Log in at a server that speaks OAuth; runs use the login until it ends or `mcp logout`."""
+    settings = load_settings(())
+    tools = anyio.run(log_in, settings, replace(_users(settings, server), startup_timeout_s=timeout))
+    typer.echo(f"Logged in at {server!r}; it offers {tools} tools.")
+    return int(ExitCode.FINISHED)
+
+
+@app.command("logout")
+def logout(
+    server: Annotated[str, typer.Argument(metavar="SERVER", help="A server of the user's config.")],
+) -> int:
+    """Forget the login at a server. What the service still remembers is its own."""
+    existed = LoginFile(url=_users(load_settings(()), server).url).forget()
+    typer.echo(f"The login at {server!r} is forgotten." if existed else f"There was no login at {server!r}.")
+    return int(ExitCode.FINISHED)
+
+
+def _users(settings: Settings, name: str) -> ServerPlan:
+    nowhere = Roots(workdir=Path.cwd(), temp=Path.cwd())
+    plans = {plan.name: plan for plan in known_servers(settings, None, nowhere, dict(os.environ))}
+    if name not in plans:
+        known = ", ".join(plans) or "none"
+        raise UsageError(f"There is no MCP server {name!r} in your config; there: {known}.")
+    return plans[name]
 
 
 @app.command("serve")

@@ -11,9 +11,9 @@ from agentctl.records import dataclass
 from agentctl.run.house import House
 from agentctl.run.sandboxing import sandbox_of_all
 from agentctl.settings.settings import Settings
-from agentctl.tables.declared import McpServerTable
+from agentctl.tables.declared import McpOauthTable, McpServerTable
 from agentctl.toml.table import Table
-from agentctl.tools.mcp.server import ServerPlan
+from agentctl.tools.mcp.server import OauthPlan, ServerPlan
 from agentctl.tools.mcp.source import McpTools, wants
 from agentctl.tools.outside import ToolSource, Wanted
 
@@ -99,6 +99,7 @@ class _Declared:
             command=tuple(self._word(place, word) for place, word in enumerate(table.command)),
             url=table.url,
             headers=tuple((name, filled.fill(value)) for name, value in table.headers.items()),
+            oauth=_oauth(table.oauth, filled),
             env=tuple((name, filled.fill(value)) for name, value in table.env.items()),
             cwd=cwd,
             roots=roots,
@@ -120,6 +121,20 @@ class _Declared:
             return word
         path = self.folder / word
         return str(path.resolve()) if path.is_file() else word
+
+
+def _oauth(table: McpOauthTable | None, filled: "_Filling") -> OauthPlan | None:
+    if table is None:
+        return None
+    return OauthPlan(
+        grant=table.grant,
+        client_id=filled.fill(table.client_id),
+        client_secret=filled.fill(table.client_secret),
+        private_key=filled.fill(table.private_key),
+        algorithm=table.algorithm,
+        issuer=table.issuer,
+        scope=table.scope,
+    )
 
 
 class _Filling:

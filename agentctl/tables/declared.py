@@ -82,6 +82,26 @@ class SandboxTable:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class McpOauthTable:
+    """How runs authorise themselves at a server that speaks OAuth; an empty table means by a login."""
+
+    grant: Literal["login", "client_credentials"] = "login"
+    """`login` uses what `agentctl mcp login NAME` left; `client_credentials` needs no person."""
+    client_id: str = ""
+    """As the service registered it, or the https address of a client document; empty registers anew."""
+    client_secret: str = ""
+    """What belongs to `client_id`; `${NAME}` takes an environment variable."""
+    private_key: str = ""
+    """A PEM text that signs in place of the secret; `${NAME}` takes an environment variable."""
+    algorithm: Literal["RS256", "RS384", "RS512", "PS256", "ES256", "ES384", "EdDSA"] = "RS256"
+    """How `private_key` signs."""
+    issuer: str = ""
+    """The service that `client_credentials` are for, as it names itself; nobody else gets to see them."""
+    scope: str = ""
+    """Scopes to ask for, with spaces between; what the service names where empty."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class McpServerTable:
     """An MCP server whose tools a run may use, named `server__tool`. Give `command` or `url`."""
 
@@ -93,6 +113,8 @@ class McpServerTable:
     """Address of a server that speaks streamable HTTP."""
     headers: dict[str, str] = field(default_factory=dict)
     """Headers for `url`; `${NAME}` takes an environment variable, in the user's config only."""
+    oauth: McpOauthTable | None = None
+    """OAuth for `url`, in the user's config only."""
     env: dict[str, str] = field(default_factory=dict)
     """Variables for `command`; `${NAME}` takes one of agentctl's own, in the user's config only."""
     cwd: str = ""

@@ -67,7 +67,26 @@ def server_findings(servers: Sequence[McpServerTable]) -> Iterator[Finding]:
         at: Path = ("mcp_servers", index)
         yield from exactly_one(at, (("command", server.command), ("url", server.url)))
         stray = ("headers", server.headers) if server.command else ("env", server.env)
+        yield from _oauth(at, server)
         if stray[1] and bool(server.command) != bool(server.url):
             belongs = "url" if server.command else "command"
             message = f"only a server with {belongs!r} takes this"
             yield Finding(path=(*at, stray[0]), message=message, needs=(at,))
+
+
+def _oauth(at: Path, server: McpServerTable) -> Iterator[Finding]:
+    """Yield what is missing for the grant that a server's OAuth names."""
+    oauth = server.oauth
+    if oauth is None:
+        return
+    where: Path = (*at, "oauth")
+    if not server.url:
+        yield Finding(path=where, message="only a server with 'url' takes this", needs=(where,))
+    if oauth.grant == "client_credentials":
+        needed = (("client_id", oauth.client_id), ("issuer", oauth.issuer))
+        for key, value in needed:
+            if not value:
+                message = f'grant = "client_credentials" needs {key}'
+                yield Finding(path=(*where, "grant"), message=message, needs=(where,))
+        kinds = (("client_secret", oauth.client_secret), ("private_key", oauth.private_key))
+        yield from exactly_one(where, kinds)

@@ -1,6 +1,5 @@
 """Questions of a run as forms that a client shows, and what a person filled in as answers. Pure."""
 
-from dataclasses import dataclass
 from typing import Literal
 
 from agentctl.protocol.questions import (
@@ -12,6 +11,7 @@ from agentctl.protocol.questions import (
     Question,
 )
 from agentctl.protocol.values import JsonObject, JsonValue
+from agentctl.records import dataclass
 
 _CHOICES = {
     "once": "Yes, this once",

@@ -2,13 +2,13 @@
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
 from agentctl.blueprint.model import Blueprint
 from agentctl.errors import UsageError
 from agentctl.protocol.events import LaunchFlags
 from agentctl.protocol.values import JsonObject, JsonValue
+from agentctl.records import dataclass
 from agentctl.run.start import Order
 
 _OWN = ("task", "thread")

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import anyio
 
@@ -10,6 +10,7 @@ from agentctl.blueprint.model import Blueprint
 from agentctl.errors import AgentctlError, ExitCode
 from agentctl.protocol.events import Published, RunEnded, RunSuspended
 from agentctl.protocol.questions import Answer, Question
+from agentctl.records import dataclass
 from agentctl.run.house import House
 from agentctl.run.runner import RunEnd, run_or_fail
 from agentctl.run.start import Order, begun

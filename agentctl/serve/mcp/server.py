@@ -6,7 +6,7 @@ needs a person is answered with the question, and the client calls again with th
 
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 import anyio
@@ -33,6 +33,7 @@ from agentctl.errors import AgentctlError
 from agentctl.protocol.events import LaunchFlags, Published, RunEnded, StageEntered, ToolCallDecided
 from agentctl.protocol.questions import Question
 from agentctl.protocol.values import JsonObject
+from agentctl.records import dataclass
 from agentctl.serve.mcp.forms import answer_of, form_of
 from agentctl.serve.mcp.offering import Offered
 from agentctl.serve.mcp.served_run import OpenHouse, RunReport, ServedRun

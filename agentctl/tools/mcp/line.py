@@ -7,6 +7,7 @@ import anyio
 
 from agentctl.errors import AgentctlError, ToolError
 from agentctl.executor.api import Executor
+from agentctl.tools.mcp.logins import LoginDoor
 from agentctl.tools.mcp.opening import OpenSession
 from agentctl.tools.mcp.server import Offer, Report, ServerFailed, ServerPlan, Session
 from agentctl.tools.outside import Note
@@ -26,6 +27,8 @@ class Line:
     executor: Executor
     load: Callable[[], Awaitable[OpenSession]]
     refresh_timeout_s: float = REFRESH_TIMEOUT_S
+    door: LoginDoor | None = None
+    """Where a person can log in, while that is what the server is reached for."""
     offer: Offer = field(default_factory=Offer)
     """Empty while the server is not there."""
     version: int = 0
@@ -63,7 +66,7 @@ class Line:
             raise ServerFailed(self.plan.fault)
         open_session = await self.load()
         self._scope.deadline = anyio.current_time() + self.plan.startup_timeout_s
-        async with open_session(self.plan, self.executor, self._report) as session:
+        async with open_session(self.plan, self.executor, self._report, self.door) as session:
             self._take(await session.offer())
             self._scope.deadline = float("inf")
             self.session = session

@@ -6,9 +6,10 @@ from contextlib import AbstractAsyncContextManager
 import anyio.to_thread
 
 from agentctl.executor.api import Executor
+from agentctl.tools.mcp.logins import LoginDoor
 from agentctl.tools.mcp.server import Report, ServerFailed, ServerPlan, Session
 
-OpenSession = Callable[[ServerPlan, Executor, Report], AbstractAsyncContextManager[Session]]
+OpenSession = Callable[[ServerPlan, Executor, Report, LoginDoor | None], AbstractAsyncContextManager[Session]]
 """Starts a server and gives it while it runs. Raises ServerFailed; safe to cancel at any moment."""
 
 

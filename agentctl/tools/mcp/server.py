@@ -16,6 +16,22 @@ Reading = Literal["list_resources", "read_resource", "list_prompts", "get_prompt
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OauthPlan:
+    """How runs authorise themselves at a server that speaks OAuth."""
+
+    grant: Literal["login", "client_credentials"] = "login"
+    client_id: str = ""
+    """As the service registered it, or the https address of a document about the client; empty registers."""
+    client_secret: str = field(default="", repr=False)
+    private_key: str = field(default="", repr=False)
+    """PEM text; signs an assertion in place of the secret."""
+    algorithm: str = "RS256"
+    issuer: str = ""
+    """The only service that gets to see the client's secret or assertion."""
+    scope: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ServerPlan:
     """One server, ready to be started: `command` or `url`. Equal plans can share one running server."""
 
@@ -25,6 +41,7 @@ class ServerPlan:
     command: tuple[str, ...] = ()
     url: str = ""
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    oauth: OauthPlan | None = None
     env: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     """On top of the environment that every command gets."""
     cwd: Path | None = None

@@ -14,6 +14,8 @@ Ask: TypeAlias = Callable[[PersonQuestion], Awaitable[PersonAnswer]]
 Given: TypeAlias = str | int | float | bool | list[str] | None
 
 DECLINE = "Decline"
+_DEFAULT = "(take the default)"
+_LEAVE_OUT = "(leave it out)"
 _TRIES = 3
 _NOBODY = Asker(run_id="", agent="", stage="")  # the run puts itself in
 
@@ -102,10 +104,10 @@ async def _answer(prompt: str, options: tuple[str, ...], ask: Ask) -> PersonAnsw
 async def _value(prompt: str, one: _Field, ask: Ask) -> Given:
     if one.kind in {"choice", "boolean"}:
         shown = tuple(label for label, _ in one.options)
-        skip = () if one.required else ("(leave it out)",)
-        chosen = await _choose(prompt, (*shown, *skip), ask)
-        if chosen in skip and chosen not in shown:
-            return None
+        skip = _DEFAULT if one.default is not None else "" if one.required else _LEAVE_OUT
+        chosen = await _choose(prompt, (*shown, *([skip] if skip else [])), ask)
+        if chosen == skip and chosen not in shown:
+            return _as_given(one.default)
         return chosen == "yes" if one.kind == "boolean" else dict(one.options)[chosen]
     problem = ""
     for _ in range(_TRIES):

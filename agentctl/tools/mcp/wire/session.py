@@ -32,6 +32,7 @@ from agentctl.errors import AgentctlError, ToolError
 from agentctl.executor.api import Executor
 from agentctl.protocol.values import JsonObject, JsonValue
 from agentctl.tools.definition import ActContext, CallStandsStill, ToolOutput
+from agentctl.tools.mcp.logins import LoginDoor
 from agentctl.tools.mcp.server import (
     Offer,
     Reading,
@@ -44,6 +45,7 @@ from agentctl.tools.mcp.server import (
 )
 from agentctl.tools.mcp.wire.calls import Calls
 from agentctl.tools.mcp.wire.content import call_output, listing, prompt_output, resource_output
+from agentctl.tools.mcp.wire.login import oauth
 from agentctl.tools.mcp.wire.stdio import LONGEST_MESSAGE, StdioTransport
 
 Result = TypeVar("Result")
@@ -58,11 +60,17 @@ logging.getLogger("mcp").propagate = False
 
 
 @asynccontextmanager
-async def open_session(plan: ServerPlan, executor: Executor, report: Report) -> AsyncIterator[Session]:
+async def open_session(
+    plan: ServerPlan, executor: Executor, report: Report, door: LoginDoor | None = None
+) -> AsyncIterator[Session]:
     """Start or reach a server and give it while it runs; see `OpenSession`."""
     session = SdkSession(plan=plan)
     try:
-        async with _transport(plan, executor, report, session.ended) as transport:
+        async with (
+            _remote_transport(plan, door)
+            if plan.url
+            else _local(plan, executor, report, session) as transport
+        ):
             client = Client(
                 transport,
                 client_info=Implementation(name="agentctl", version=__version__),
@@ -84,15 +92,18 @@ async def open_session(plan: ServerPlan, executor: Executor, report: Report) -> 
 
 
 @asynccontextmanager
-async def _transport(
-    plan: ServerPlan, executor: Executor, report: Report, ended: anyio.Event
+async def _local(
+    plan: ServerPlan, executor: Executor, report: Report, session: "SdkSession"
 ) -> AsyncIterator[Transport]:
-    if plan.command:
-        yield StdioTransport(plan=plan, executor=executor, report=report, over=ended)
-        return
+    yield StdioTransport(plan=plan, executor=executor, report=report, over=session.ended)
+
+
+@asynccontextmanager
+async def _remote_transport(plan: ServerPlan, door: LoginDoor | None) -> AsyncIterator[Transport]:
     # A stream of events stays open as long as the run; calls have their own limit.
     timeout = httpx2.Timeout(30.0, read=None)
-    async with httpx2.AsyncClient(headers=dict(plan.headers), timeout=timeout) as http:
+    auth = oauth(plan, plan.oauth, door) if plan.oauth is not None else None
+    async with httpx2.AsyncClient(headers=dict(plan.headers), timeout=timeout, auth=auth) as http:
         yield streamable_http_client(plan.url, http_client=http, max_sse_event_size=LONGEST_MESSAGE)
 
 
