@@ -92,13 +92,11 @@ async def _apply(desk: _Desk, ask: Asking, answer: ApprovalAnswer) -> Judged | N
             return _declined(ask, answer)
         case "edit":
             return await _judge_edited(desk, ask, answer.arguments)
-        case "stage" | "run" | "always":
+        case "stage" | "run" | "always" | "once":
             context.tools.take_grants(tuple(given.grant for given in _grants(context, ask, answer)))
             if answer.choice == "always":
                 await context.tools.remember(context.tools.propose(ask.decision))
             _cover_others(desk)
-        case "once":
-            pass
     decision = context.tools.approved(ask.call, ask.prepared)
     return Ready(call=ask.call, prepared=ask.prepared, decision=decision, reservation=ask.reservation)
 
@@ -118,11 +116,16 @@ def _cover_others(desk: _Desk) -> None:
 
 
 def _grants(context: AgentContext, ask: Asking, answer: ApprovalAnswer) -> tuple[GrantGiven, ...]:
-    """The grants an answer gives: for `always` too, since the run goes on with what it knows."""
+    """The grants an answer gives: for `always` too, since the run goes on with what it knows.
+
+    Every yes also says that the source that was shown has been seen.
+    """
+    seen = (ask.prepared.source_key,) if ask.prepared.source_key else ()
+    sources = tuple(GrantGiven(grant=Grant(key=key, scope="run")) for key in seen)
     if answer.choice not in {"stage", "run", "always"}:
-        return ()
+        return sources if answer.choice == "once" else ()
     index = context.plan.index if answer.choice == "stage" else None
-    return tuple(
+    return sources + tuple(
         GrantGiven(
             grant=Grant(
                 key=key,

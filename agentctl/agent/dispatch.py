@@ -3,19 +3,21 @@
 hooks → offered? → arguments valid? → effects → containment → policy → budgets → ask → committed → run
 """
 
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import TypeAlias
 
 from agentctl.agent.asking_tool import PersonAbsent, person_asker
 from agentctl.agent.context import AgentContext, Suspend
 from agentctl.agent.sampling import sampler
+from agentctl.agent.script_reach import Reach
 from agentctl.errors import LimitReached, ToolError
 from agentctl.policy.budgets import Reservation
 from agentctl.protocol.decisions import Decision, Verdict
 from agentctl.protocol.events import CallCompleted, CallStarted, GrantUsed, OutputStreamed, ToolCallDecided
 from agentctl.protocol.messages import ToolCall, ToolResult
 from agentctl.records import dataclass
-from agentctl.tools.definition import ActContext, Prepared, ToolOutput
+from agentctl.tools.definition import ActContext, InnerCall, Prepared, ToolOutput
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,22 +58,25 @@ class Asking:
 Judged: TypeAlias = Answered | Ready | Asking
 
 
-async def judge(context: AgentContext, call: ToolCall) -> Judged:
+async def judge(context: AgentContext, call: ToolCall, reach: Reach | None = None) -> Judged:
     """Take a call through the funnel up to the point where it runs, asks, or is answered.
+
+    `reach` is what the caller may call; None is the model, and what its stage offers.
 
     Refusals for a tool that is not offered, for wrong arguments, by containment, by rule and by budget are
     results for the model and never ask. Nothing is executed here.
     """
     tools = context.tools
+    reach = reach or tools.reach()
     changed = await tools.hooks.before_call(call)
     if isinstance(changed, ToolResult):
         return Answered(call=call, result=changed)
     call = changed
-    if (fault := tools.fault_of(call)) is not None:
+    if (fault := tools.fault_of(call, reach)) is not None:
         return _failed(call, fault)
-    call = tools.normal(call)
+    call = tools.normal(call, reach)
     try:
-        prepared = await tools.prepare(call)
+        prepared = await tools.prepare(call, reach)
     except ToolError as error:
         return _failed(call, str(error))
     if outside := tools.outside(call, prepared):
@@ -88,8 +93,15 @@ async def judge(context: AgentContext, call: ToolCall) -> Judged:
     return Ready(call=call, prepared=prepared, decision=decision, reservation=reservation)
 
 
-async def run_call(context: AgentContext, ready: Ready, *, settles_at_once: bool) -> Answered | Suspend:
+CallTool: TypeAlias = Callable[[InnerCall], Awaitable[ToolResult]]
+
+
+async def run_call(
+    context: AgentContext, ready: Ready, *, settles_at_once: bool, call_tool: CallTool | None = None
+) -> Answered | Suspend:
     """Run a judged call: its decision and start are durable before it acts, its completion right after.
+
+    `call_tool` is what a script tool makes its own calls with; without it, it can make none.
 
     With `settles_at_once` the completion is left to the step's own commit, which follows at once. `Suspend`
     when the call waits for a person who is not there; it is judged and run again by a resume.
@@ -105,7 +117,7 @@ async def run_call(context: AgentContext, ready: Ready, *, settles_at_once: bool
     )
     begun = context.clock.monotonic()
     try:
-        output = await _act(context, ready)
+        output = await _act(context, ready, call_tool)
     except PersonAbsent as absent:
         context.tools.release(ready.reservation)
         return absent.suspend
@@ -147,7 +159,7 @@ def completion(done: Answered) -> CallCompleted:
     )
 
 
-async def _act(context: AgentContext, ready: Ready) -> ToolOutput:
+async def _act(context: AgentContext, ready: Ready, call_tool: CallTool | None) -> ToolOutput:
     call_id = ready.call.call_id
     ask = person_asker(context, ready.call.tool)
     act = ActContext(
@@ -157,6 +169,8 @@ async def _act(context: AgentContext, ready: Ready) -> ToolOutput:
         workdir_read_only=context.tools.workdir_read_only(ready.decision),
         sample=sampler(context, call_id, ask),
     )
+    if call_tool is not None:
+        act = replace(act, call_tool=call_tool)
     try:
         return await ready.prepared.act(act)
     except ToolError as error:

@@ -167,12 +167,18 @@ class RunSnapshot:
                 self.step, self.stage_step = self.step + 1, self.stage_step + 1
                 self.usage = add_usage(self.usage, usage)
             case ToolMessage(result=result):
-                for facts in (self.decided, self.running, self.completed, self.answers):
-                    facts.pop(result.call_id, None)
-                self.approved_for.pop(result.call_id, None)
-                self.edited.pop(result.call_id, None)
+                self._forget(result.call_id)
             case _:
                 self.nudges += message.source == "nudge"
+
+    def _forget(self, call_id: str) -> None:
+        """A call is settled: nothing is asked about it any more, nor about the calls that it made."""
+        facts = (
+            self.decided, self.running, self.completed, self.answers, self.approved_for, self.edited,
+        )  # fmt: skip
+        for one in facts:
+            for key in [key for key in one if key == call_id or key.startswith(f"{call_id}/")]:
+                del one[key]
 
     def _count(self, spent: dict[str, float], above: tuple[dict[str, float], ...]) -> None:
         if spent:

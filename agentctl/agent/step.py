@@ -9,6 +9,7 @@ from agentctl.agent.asking import ask_all
 from agentctl.agent.context import AgentContext, LoopEnd, StageEnd, Suspend
 from agentctl.agent.dispatch import Answered, Asking, Judged, Ready, judge, run_call, unknown_if_it_happened
 from agentctl.agent.hooks import NoCallRuns
+from agentctl.agent.inner_calls import inner_caller
 from agentctl.agent.settle import settle_step
 from agentctl.protocol.messages import AssistantMessage, ToolCall, ToolResult
 
@@ -86,7 +87,8 @@ async def _run(context: AgentContext, judged: list[Judged]) -> list[Answered] | 
 
     async def run_one(index: int, ready: Ready) -> None:
         async with nullcontext() if ready.prepared.waits_for_agents else slots:
-            results[index] = await run_call(context, ready, settles_at_once=alone)
+            call_tool = inner_caller(context, ready.call.call_id)
+            results[index] = await run_call(context, ready, settles_at_once=alone, call_tool=call_tool)
 
     async with anyio.create_task_group() as group:
         for index, one in enumerate(judged):

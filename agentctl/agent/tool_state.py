@@ -1,6 +1,6 @@
 """Everything one agent needs to execute a tool call: tools, policy layers, budgets, grants, interaction."""
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -9,20 +9,18 @@ from typing import Literal
 from agentctl.agent.agent_state import AgentState
 from agentctl.agent.hooks import Hooks
 from agentctl.agent.results import ResultFold
+from agentctl.agent.script_reach import Reach, script_reach
+from agentctl.agent.tool_state_parts import StageRules, ToolStateParts
 from agentctl.errors import LimitReached
-from agentctl.executor.sandbox_policy import SandboxPolicy
 from agentctl.interaction.unattended import what_instead
 from agentctl.policy.budgets import Budgets, CallCost, Reservation, StepCost, may_write
-from agentctl.policy.ceilings import Ceilings
 from agentctl.policy.containment import refused_place
 from agentctl.policy.cover import Lifts, after_answer, cover, decide_and_cover, used_grants
 from agentctl.policy.decide import decide, decide_as_a_whole
-from agentctl.policy.grants import GrantBook, key_rule, propose
+from agentctl.policy.grants import key_rule, propose
 from agentctl.policy.layers import BoundRule, Layers, bind_rules
-from agentctl.policy.narrow import narrowed
+from agentctl.policy.narrow import narrowed, unseen
 from agentctl.policy.refusals import Refusal
-from agentctl.policy.rules import RuleSet
-from agentctl.policy.safe_list import SafeList
 from agentctl.policy.way_out import YOLO, flags_for
 from agentctl.protocol.decisions import Decision, Grant, Verdict
 from agentctl.protocol.effects import WritePath
@@ -31,60 +29,9 @@ from agentctl.protocol.questions import Asker
 from agentctl.protocol.values import JsonObject
 from agentctl.records import dataclass
 from agentctl.tools.definition import Prepared, Tool, ToolOutput, ToolPlace
-from agentctl.tools.outside import NOTHING_FROM_OUTSIDE, Note, OutsideTool, Sources, Wanted
+from agentctl.tools.outside import Note, OutsideTool, Wanted
 from agentctl.tools.registry import CheckedArguments, InvalidArguments, ToolRegistry, refusal_of_unknown
 from agentctl.tools.stage import submit_output_tool, transition_tool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StageRules:
-    """What one stage offers, demands and permits; swapped as a whole."""
-
-    name: str
-    index: int
-    available: tuple[str, ...]
-    """Names or globs, as the blueprint lists them."""
-    connectors: tuple[str, ...] = ()
-    """Servers whose tools are offered as well."""
-    required: frozenset[str]
-    """Tools that wait for a person and stay offered when nobody is there."""
-    permissions: RuleSet
-    ceilings: Ceilings | None = None
-    """Limits while in this stage; None leaves those of the agent."""
-    sandbox: SandboxPolicy = field(default_factory=SandboxPolicy)
-    """What holds for the stage's processes."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolStateParts:
-    """What a tool state is built from."""
-
-    agent: str
-    run_id: str
-    parent_run: str
-    tools: tuple[Tool, ...]
-    outside: Sources = NOTHING_FROM_OUTSIDE
-    """Where further tools come from while the run lasts."""
-    stages: tuple[StageRules, ...]
-    """In file order: a stage's index is its place here."""
-    layers: Layers
-    """With the rules of no stage; they come in with `enter_stage`."""
-    safe_list: SafeList
-    remembered: tuple[BoundRule, ...]
-    grants: GrantBook
-    budgets: Budgets
-    place: ToolPlace
-    hooks: Hooks
-    fold: ResultFold
-    state: AgentState
-    """The thread's cells as this agent may use them."""
-    unattended: bool
-    """`--yolo`, or no terminal and no client: tools that wait for a person are not offered."""
-    on_ask: Literal["deny", "pause"]
-    interaction_timeout_s: float
-    free_bytes: Callable[[Path], Awaitable[int]]
-    store_rule: Callable[[str], Awaitable[None]]
-    """Writes one `[[remembered]]` rule into the user's config."""
 
 
 def build_tool_state(parts: ToolStateParts) -> "ToolState":
@@ -186,7 +133,7 @@ class ToolState:
 
     def _offer(self, stage: StageRules) -> None:
         """A tool from outside never stands for one of our own, under its name or an alias of it."""
-        inside = (*self.parts.tools, *self._own)
+        inside = (*self.parts.tools, *self.parts.host_tools, *self._own)
         taken = {name for tool in inside for name in (tool.spec.name, *tool.aliases)}
         others = [one.tool for one in self._outside if one.tool.spec.name not in taken]
         self.registry = ToolRegistry((*self.parts.tools, *others, *self._own))
@@ -216,30 +163,36 @@ class ToolState:
         """Return whether a tool of that name or alias is offered in this stage."""
         return self.registry.canonical(name) in self.offered
 
-    def fault_of(self, call: ToolCall) -> str | None:
-        """Return why a call cannot even be judged: not offered here, or arguments its schema forbids."""
-        checked = self._check(call)
+    def reach(self) -> Reach:
+        """Return what the model may call in this stage."""
+        return Reach(registry=self.registry, offered=self.offered, refusal=self._refusal)
+
+    def script_reach(self, *, written_here: bool) -> Reach:
+        """Return what a script tool may call in this stage; `written_here`: nobody trusted it before."""
+        host = ToolRegistry(self.parts.host_tools)
+        return script_reach(host, self.parts.script_permissions, self.offered, written_here=written_here)
+
+    def _refusal(self, name: str) -> str:
+        unknown = refusal_of_unknown(name, self.offered)
+        canonical = self.registry.canonical(name)
+        there = self.registry.find(canonical) is not None
+        return unknown if there else f"{self.parts.outside.why_missing(canonical)} {unknown}".strip()
+
+    def fault_of(self, call: ToolCall, reach: Reach) -> str | None:
+        """Return why a call cannot even be judged: not within reach, or arguments its schema forbids."""
+        checked = _check(call, reach)
         return checked.text if isinstance(checked, InvalidArguments) else None
 
-    def normal(self, call: ToolCall) -> ToolCall:
+    def normal(self, call: ToolCall, reach: Reach) -> ToolCall:
         """Return the call with the tool's own name and arguments mended to its schema; it has no fault."""
-        checked = self._check(call)
+        checked = _check(call, reach)
         if isinstance(checked, InvalidArguments):
             return call
-        return replace(call, tool=self.registry.canonical(call.tool), arguments=checked.arguments)
+        return replace(call, tool=reach.registry.canonical(call.tool), arguments=checked.arguments)
 
-    def _check(self, call: ToolCall) -> CheckedArguments:
-        name = self.registry.canonical(call.tool)
-        tool = self.registry.find(name)
-        if tool is None or name not in self.offered:
-            unknown = refusal_of_unknown(call.tool, self.offered)
-            why = self.parts.outside.why_missing(name) if tool is None else ""
-            return InvalidArguments(text=f"{why} {unknown}".strip())
-        return self.registry.check(tool, call)
-
-    async def prepare(self, call: ToolCall) -> Prepared:
+    async def prepare(self, call: ToolCall, reach: Reach) -> Prepared:
         """Return what the call would do. Raises ToolError for what the model can mend."""
-        tool = self.registry.find(call.tool)
+        tool = reach.registry.find(call.tool)
         assert tool is not None, "fault_of was asked first"  # noqa: S101
         return await tool.prepare(call.arguments, self.place)
 
@@ -257,10 +210,16 @@ class ToolState:
             StateConflict: a machine's stored state cannot be read.
         """
         decision = decide_and_cover(call.tool, prepared.effects, self.layers, self._lifts(prepared))
+        if prepared.source_key and not self._has_seen(prepared.source_key):
+            decision = unseen(call.tool, decision, prepared.source_key)
         said = self.parts.state.gate(call)
         if said.verdict == "allow":
             return decision
         return narrowed(call.tool, decision, said.verdict, machine=said.machine, reason=said.reason)
+
+    def _has_seen(self, source_key: str) -> bool:
+        """Whether a person approved a call with this very source in this run."""
+        return any(grant.key == source_key for grant in self.parts.grants.active)
 
     def decide_as_a_whole(self, tool: str) -> Decision:
         """Return what holds for a tool before anything is known of a call, grants included."""
@@ -379,6 +338,14 @@ class ToolState:
     def settle_step(self, reservation: Reservation | None, usage: Usage) -> None:
         """Replace what was reserved for a model call by what it used."""
         self.budgets.settle_step(reservation, usage.input_tokens + usage.output_tokens, usage.cost_usd)
+
+
+def _check(call: ToolCall, reach: Reach) -> CheckedArguments:
+    name = reach.registry.canonical(call.tool)
+    tool = reach.registry.find(name)
+    if tool is None or name not in reach.offered:
+        return InvalidArguments(text=reach.refusal(call.tool))
+    return reach.registry.check(tool, call)
 
 
 def _granted(answer: Reservation | Refusal) -> Reservation:

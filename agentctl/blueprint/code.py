@@ -49,7 +49,12 @@ class CodeLoader:
             raise _invalid(position, f"{place!r} has no {name!r}")
         return found
 
-    def _from_file(self, place: str, position: Position) -> ModuleType:
+    def read(self, place: str, *, position: Position) -> bytes:
+        """Return the bytes of a file beside the blueprint, which are those that were trusted. May block.
+
+        Raises:
+            InvalidInput: it can't be read, is not trusted, or changed since.
+        """
         path = self._folder / place
         try:
             data = path.read_bytes()
@@ -57,6 +62,11 @@ class CodeLoader:
             raise _invalid(position, f"{place!r} can't be read: {error}") from None
         if self._needed and hashlib.sha256(data).hexdigest() != self._trusted.get(path):
             raise _invalid(position, f"{place!r} is not what was trusted")
+        return data
+
+    def _from_file(self, place: str, position: Position) -> ModuleType:
+        path = self._folder / place
+        data = self.read(place, position=position)
         module = ModuleType(f"agentctl_blueprint_{path.stem}")
         module.__file__ = str(path)
         _run(data, path, module, position)

@@ -25,6 +25,7 @@ from agentctl.tables.declared import (
     Rules,
     SafeRequestsTable,
     SandboxTable,
+    ScriptPermissions,
     SharedStateTable,
     WriteBudgetTable,
 )
@@ -273,11 +274,8 @@ class Blueprint:
     """The models of all stages that name none."""
     tool_permissions: Rules = EMPTY
     """Rules for all stages."""
-    tool_script_permissions: dict[
-        Literal["read_file", "write_file", "shell", "http_get", "http_post", "env"],
-        Literal["allow", "deny", "inherit"],
-    ] = field(default_factory=dict)
-    """What script tools may do inside; can only tighten."""
+    tool_script_permissions: ScriptPermissions = field(default_factory=dict)
+    """What script tools may call; the rules judge each of their calls besides."""
     safe_commands: SafeRequestsTable = field(default_factory=SafeRequestsTable)
     """A request: inert until the user writes the same into their config."""
     read_paths: ReadPathsTable = field(default_factory=ReadPathsTable)

@@ -12,10 +12,14 @@ from agentctl.tables.outside_tools import script_tools, user_tool_names
 def tool_names(blueprint: Blueprint) -> ToolNames:
     """Return the names that the blueprint may use: built-in tools, scripts beside it, and the user's own.
 
-    The user's own and plugins are looked for only where another name is used. May block.
+    With `dynamic_tools` also what a stage lists before it is there. The user's own and plugins are looked for
+    only where another name is used. May block.
     """
     folder = blueprint.source.path.parent / "tools"
     names = BUILT_IN_NAMES.plus(path.stem for path in script_tools(folder))
+    if blueprint.agent.dynamic_tools:
+        written = (tool for stage in blueprint.in_order for tool in stage.available_tools if "*" not in tool)
+        names = names.plus([tool for tool in written if not names.accepts(tool)])
     return names if all(map(names.accepts, _used(blueprint))) else names.plus(user_tool_names())
 
 

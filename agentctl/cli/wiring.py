@@ -19,6 +19,7 @@ from agentctl.run.house import House
 from agentctl.settings.settings import Settings
 from agentctl.state.shared_state import SharedState
 from agentctl.tools.mcp.pool import open_pool
+from agentctl.tools.script.workshop import Workshop
 
 
 @asynccontextmanager
@@ -35,6 +36,7 @@ async def open_house(settings: Settings, blueprint: Blueprint) -> AsyncIterator[
     temp = _temp_folder()
     environ = dict(os.environ)
     executor = open_executor(environment=environ, passed=settings.config.environment.pass_)
+    workshop = Workshop(environ=environ, passed=settings.config.environment.pass_)
     stores: list[SharedState] = []
     try:
         async with open_pool(executor) as servers:
@@ -50,11 +52,13 @@ async def open_house(settings: Settings, blueprint: Blueprint) -> AsyncIterator[
                 local_obstacle=local_obstacle,
                 environ=environ,
                 servers=servers,
+                workshop=workshop,
                 stores=stores,
             )
     finally:
         for store in stores:
             await store.aclose()
+        await workshop.aclose()
         await executor.aclose()
         await providers.aclose()
         await journal.aclose()

@@ -56,6 +56,8 @@ class HttpCall:
     secret_headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Headers that carry a key: never sent to another origin."""
     body: bytes = b""
+    follow: bool = True
+    """Follow redirects; else a redirect is the response."""
 
 
 class HttpResponse:
@@ -124,7 +126,7 @@ class Http:
         url = call.url
         for _ in range(_MOST_REDIRECTS + 1):
             async with self._answered(call, url, options) as response:
-                if response.status not in _REDIRECTS:
+                if response.status not in _REDIRECTS or not call.follow:
                     yield response
                     return
                 url = _redirect(call, url, response)

@@ -37,7 +37,13 @@ CHILD_TOOLS: tuple[str, ...] = (
 )
 """Tools about sub-agents."""
 
-RULE_NAMES: frozenset[str] = frozenset((*BUILT_IN_TOOLS, *CHILD_TOOLS, "network"))
+SCRIPT_ONLY_TOOLS: tuple[str, ...] = ("http_get", "http_post", "env")
+"""What script tools may call and no model: never offered in a stage."""
+
+SCRIPT_FUNCTIONS: tuple[str, ...] = ("read_file", "write_file", "shell", *SCRIPT_ONLY_TOOLS)
+"""What a script tool may call, where `[tool_script_permissions]` and the rules let it."""
+
+RULE_NAMES: frozenset[str] = frozenset((*BUILT_IN_TOOLS, *CHILD_TOOLS, *SCRIPT_ONLY_TOOLS, "network"))
 """What a rule may name without a script tool or server behind it; `network` is the entry for hosts."""
 
 TOOL_ALIASES: Mapping[str, str] = MappingProxyType(

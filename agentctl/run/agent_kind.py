@@ -1,11 +1,13 @@
 """What all runs of one blueprint share: its rules, ceilings, tools and models. Built once a process."""
 
+from collections.abc import Mapping
 from dataclasses import field
 from pathlib import Path
 
 from agentctl.agent.agent_state import StatePlan
+from agentctl.agent.script_reach import Permission
 from agentctl.agent.state_plan import plan_state
-from agentctl.agent.tool_state import StageRules
+from agentctl.agent.tool_state_parts import StageRules
 from agentctl.blueprint.code import CodeLoader
 from agentctl.blueprint.model import Blueprint, StageTable
 from agentctl.blueprint.tool_rules import tool_names
@@ -26,6 +28,7 @@ from agentctl.run.house import House
 from agentctl.run.policy_layers import layers_of
 from agentctl.run.read_paths import granted_read_paths
 from agentctl.run.sandboxing import sandbox_of
+from agentctl.run.script_tools import outside_tools, script_permissions
 from agentctl.run.stages import StageModel, request_parameters
 from agentctl.run.tool_servers import server_plans
 from agentctl.run.trusted_code import trusted_code
@@ -53,7 +56,10 @@ class AgentKind:
     safe_list: SafeList
     protected: ProtectedPaths
     tools: tuple[Tool, ...]
-    """The built-in ones."""
+    """The built-in ones, and the script and plugin tools that somebody trusted."""
+    host_tools: tuple[Tool, ...] = ()
+    """What script tools may call."""
+    script_permissions: Mapping[str, Permission] = field(default_factory=dict)
     servers: tuple[ServerPlan, ...] = ()
     """The MCP servers that its stages want."""
     read_paths: tuple[Path, ...]
@@ -76,10 +82,13 @@ def agent_kind(house: House, blueprint: Blueprint, workdir: Path, launch: Launch
     place = Place(workdir=str(workdir), home=str(Path.home().resolve()))
     names = tool_names(blueprint)
     code = trusted_code(blueprint, house.trust)
+    built_in = built_in_tools(house.executor, house.clock)
+    flags = (*launch.allow, *launch.ask, *launch.deny) if blueprint.agent.dynamic_tools else ()
+    flag_names = names.plus(flag.partition("(")[0] for flag in flags)  # a tool may be there only later
     return AgentKind(
         blueprint=blueprint,
         place=place,
-        layers=layers_of(settings, blueprint, place, launch=launch_rules(launch, names)),
+        layers=layers_of(settings, blueprint, place, launch=launch_rules(launch, flag_names)),
         stages=tuple(_stage_rules(settings, blueprint, stage, names) for stage in blueprint.in_order),
         ceilings=ceilings_in(settings, blueprint, names),
         remembered=bind_rules(remembered_rules(settings, names.known), place),
@@ -87,7 +96,9 @@ def agent_kind(house: House, blueprint: Blueprint, workdir: Path, launch: Launch
             shipped_table("safe_commands.toml"), settings.table.table("safe_commands"), names=names
         ),
         protected=protected_paths(place, own_places(blueprint)),
-        tools=built_in_tools(house.executor, house.clock),
+        tools=(*built_in, *outside_tools(house, blueprint, code)),
+        host_tools=house.workshop.host_tools(house.executor, built_in),
+        script_permissions=script_permissions(settings, blueprint),
         servers=server_plans(house, blueprint, workdir),
         read_paths=granted_read_paths(settings, blueprint, place),
         models={stage.name: open_model(house, blueprint, stage) for stage in blueprint.in_order},

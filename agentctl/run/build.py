@@ -10,13 +10,15 @@ from agentctl.agent.hook_stack import Member
 from agentctl.agent.showing import StateShowing
 from agentctl.agent.snapshot import RunSnapshot
 from agentctl.agent.state_fold import StateFold
-from agentctl.agent.tool_state import StageRules, ToolState, ToolStateParts, build_tool_state
+from agentctl.agent.tool_state import ToolState, build_tool_state
+from agentctl.agent.tool_state_parts import StageRules, ToolStateParts
 from agentctl.blueprint.model import Blueprint
 from agentctl.executor.api import Roots
 from agentctl.executor.sandbox_policy import SandboxKind, SandboxPolicy
 from agentctl.policy.budgets import Budgets
 from agentctl.policy.grants import GrantBook, restore
 from agentctl.protocol.events import LaunchFlags
+from agentctl.protocol.tool_names import RULE_NAMES
 from agentctl.records import dataclass
 from agentctl.run.active_time import ActiveTime
 from agentctl.run.agent_kind import AgentKind
@@ -34,7 +36,8 @@ from agentctl.settings.edit import remember
 from agentctl.state.pages import Bounds
 from agentctl.state.shared_state import SharedState
 from agentctl.tools.definition import ToolPlace
-from agentctl.tools.outside import Sources
+from agentctl.tools.outside import Sources, ToolSource
+from agentctl.tools.script.written import WrittenTools
 from agentctl.tools.subagents import subagent_tools
 
 
@@ -136,7 +139,9 @@ def build_tools(
             run_id=seed.run_id,
             parent_run=parent.recorder.run_id if parent else "",
             tools=(*kind.tools, *tools_of(state, bounds), *own),
-            outside=Sources(each=server_sources(house, kind.servers)),
+            host_tools=kind.host_tools,
+            script_permissions=kind.script_permissions,
+            outside=Sources(each=(*server_sources(house, kind.servers), *written_tools(house, kind, seed))),
             stages=kind.stages,
             layers=layers,
             safe_list=kind.safe_list,
@@ -162,6 +167,16 @@ def build_tools(
             store_rule=_remember,
         )
     )
+
+
+def written_tools(house: House, kind: AgentKind, seed: RunSeed) -> tuple[ToolSource, ...]:
+    """Return where script tools come from that are written while the run lasts, where it may have any."""
+    if not kind.blueprint.agent.dynamic_tools:
+        return ()
+    roots = Roots(workdir=seed.workdir, temp=house.temp_of(seed.run_id), home=Path(kind.place.home))
+    named = {name for tool in kind.tools for name in (tool.spec.name, *tool.aliases)}
+    taken = RULE_NAMES | named
+    return (WrittenTools(executor=house.executor, roots=roots, workshop=house.workshop, taken=taken),)
 
 
 async def _sandboxed(house: House, policy: SandboxPolicy) -> bool:

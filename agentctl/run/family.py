@@ -14,7 +14,7 @@ import anyio.to_thread
 
 from agentctl import __version__
 from agentctl.agent.snapshot import RunSnapshot
-from agentctl.agent.tool_state import StageRules
+from agentctl.agent.tool_state_parts import StageRules
 from agentctl.blueprint.catalogue import Entry, entries
 from agentctl.blueprint.load import load_blueprint, parse_blueprint
 from agentctl.blueprint.model import Blueprint

@@ -13,6 +13,7 @@ from agentctl.protocol.events import Published
 from agentctl.settings.settings import Settings
 from agentctl.state.shared_state import SharedState
 from agentctl.tools.mcp.pool import ServerPool
+from agentctl.tools.script.workshop import Workshop
 
 
 @dataclass(slots=True, kw_only=True)
@@ -35,6 +36,8 @@ class House:
     """What `${NAME}` in the user's `[[mcp_servers]]` stands for."""
     servers: ServerPool | None = None
     """Runs MCP servers; without it runs have none."""
+    workshop: Workshop = field(default_factory=Workshop)
+    """Runs script tools."""
     stores: list[SharedState] = field(default_factory=list)
     """Shared state that was opened; closed with the house."""
     has_script: bool = False

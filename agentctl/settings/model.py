@@ -15,6 +15,7 @@ from agentctl.tables.declared import (
     Rules,
     SafeRequestsTable,
     SandboxTable,
+    ScriptPermissions,
     SharedStateTable,
     WriteBudgetTable,
 )
@@ -150,6 +151,8 @@ class ConfigTable:
     """What holds for single agents."""
     read_paths: ReadPathsTable = field(default_factory=ReadPathsTable)
     """Directories outside the workdir that blueprints which declare them may read."""
+    tool_script_permissions: ScriptPermissions = field(default_factory=dict)
+    """What script tools may call: a ceiling for every blueprint."""
     safe_commands: SafeCommandsTable = field(default_factory=SafeCommandsTable)
     """Commands that need no prompt."""
     remembered: tuple[RememberedTable, ...] = ()

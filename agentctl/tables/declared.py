@@ -239,4 +239,9 @@ class SafeRequestsTable:
 
 
 Rules: TypeAlias = Annotated[Table, shapes.Rules()]
+ScriptPermissions: TypeAlias = dict[
+    Literal["read_file", "write_file", "shell", "http_get", "http_post", "env"],
+    Literal["allow", "deny", "inherit"],
+]
+"""What script tools may call: `allow` in every stage, `inherit` as far as the stage goes, `deny` never."""
 """A `[tool_permissions]` table as written; `policy.rules` reads it."""

@@ -260,4 +260,5 @@ class _Answers:
 async def _close(house: House) -> None:
     for store in house.stores:
         await store.aclose()
+    await house.workshop.aclose()
     await house.providers.aclose()

@@ -6,12 +6,12 @@
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import field
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from agentctl.errors import ToolError
 from agentctl.executor.sandbox_policy import SandboxPolicy
 from agentctl.protocol.effects import Effect
-from agentctl.protocol.messages import AssistantMessage, ImagePart, Message, ToolSpec
+from agentctl.protocol.messages import AssistantMessage, ImagePart, Message, ToolResult, ToolSpec
 from agentctl.protocol.questions import PersonAnswer, PersonQuestion
 from agentctl.protocol.values import JsonObject, JsonValue
 from agentctl.records import dataclass
@@ -53,6 +53,21 @@ async def _no_model(request: SampleRequest) -> AssistantMessage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class InnerCall:
+    """A call that a running script tool makes."""
+
+    tool: str
+    """One of `SCRIPT_FUNCTIONS`."""
+    arguments: JsonObject
+    written_here: bool
+    """The script is one that nobody trusted before the run: it gets only what its stage offers."""
+
+
+async def _no_calls(call: InnerCall) -> ToolResult:
+    raise ToolError(f"{call.tool} may not be called from here.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ActContext:
     """What a running call may use of the run."""
 
@@ -67,6 +82,13 @@ class ActContext:
     """Has the stage's model answer for a tool server, if policy and budgets allow it.
 
     Raises ToolError when they don't, or the model fails.
+    """
+    call_tool: Callable[[InnerCall], Awaitable[ToolResult]] = _no_calls
+    """Takes a script's call through the funnel like any other and returns its result, refusals included.
+
+    A call that was made before the run stood still is answered from the journal, if the script makes the same
+    one again. Raises ToolError when it does not, or nobody can tell whether the call happened; the script
+    must end then. Raises CallStandsStill.
     """
 
 
@@ -88,6 +110,10 @@ class Prepared:
     """What it writes is known only by comparing the workdir before and after (shell)."""
     waits_for_agents: bool = False
     """Most of its time it waits for sub-agents: it takes none of its step's slots."""
+    source_key: str = ""
+    """Names the source text that the preview shows, where nobody trusted it before the run: `NAME@DIGEST`.
+
+    Until a person has approved a call with this very source, only a launch flag lets one through."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +140,7 @@ class ToolPlace:
     """Shown by `run_info`."""
 
 
+@runtime_checkable
 class Tool(Protocol):
     """Something a model can call. Implementations keep no state between calls of different agents."""
 

@@ -31,6 +31,7 @@ ON_DEMAND = {
     "agentctl.cli.": "a sub-command's module is loaded when it is called",
     "agentctl.settings.edit": "start-up: tomlkit costs 30 ms and is needed only when something is changed",
     "agentctl.tools.mcp.opening": "start-up: the MCP SDK costs 700 ms and is needed when a server is started",
+    "agentctl.tools.script.engine": "start-up: the sandbox for scripts costs 200 ms and is an extra",
     "agentctl.tables.outside_tools": "start-up: importlib.metadata costs 15 ms, and few blueprints need it",
 }
 MAX_MODULE_LINES = 400
