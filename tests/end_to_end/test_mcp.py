@@ -1,6 +1,7 @@
 """Whole runs with servers: trust, missing ones, rules, questions, model calls."""
 
 import json
+import subprocess
 import sys
 import textwrap
 from pathlib import Path
@@ -160,3 +161,54 @@ def test_a_servers_model_call_is_judged_and_paid_by_the_run(bench: Bench) -> Non
     assert '"text": "four"' in results(allowed)[0][1]
     assert "needs a person's approval" in results(asked)[0][1]
     assert "--allow 'srv__sampling'" in asked.err
+
+
+def test_a_sub_agent_has_servers_of_its_own_and_one_process_serves_both(bench: Bench) -> None:
+    path = served(bench, "open('starts', 'a').write('x'); serve(echo)")
+    text = path.read_text(encoding="utf-8").replace(
+        'available_connectors = ["srv"]',
+        'available_connectors = ["srv"]\navailable_tools = ["spawn_agent", "wait_agent"]',
+    )
+    start = text.index("[script]")
+    path.write_text(
+        text[:start]
+        + """
+[stages.helper]
+prompt = "Help."
+allow_as_worker = true
+available_connectors = ["srv"]
+[script]
+[[script.replies]]
+agent = "served"
+tool_calls = [{ tool = "spawn_agent", arguments = { agent = "helper", task = "help" } }]
+[[script.replies]]
+agent = "served"
+tool_calls = [{ tool = "wait_agent", arguments = {} }]
+[[script.replies]]
+agent = "helper"
+tool_calls = [{ tool = "srv__echo", arguments = { text = "from below" } }]
+[[script.replies]]
+agent = "helper"
+text = "helped"
+[[script.replies]]
+agent = "served"
+text = "done"
+""",
+        encoding="utf-8",
+    )
+
+    ran = bench.agentctl("run", path, "go", "--yolo", "--jsonl", "--trust", trust(bench, path))
+
+    assert ran.code == 0, ran.err
+    assert ("ok", "from below") in results(ran)
+    assert (bench.workdir / "starts").read_text("utf-8") == "x"
+
+
+def test_the_sdk_is_not_loaded_before_a_server_is_started() -> None:
+    program = (
+        "import agentctl.cli.launch, agentctl.cli.mcp, sys;"
+        "print([name for name in ('mcp', 'mcp_types', 'httpx2', 'pydantic') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    assert done.stdout.strip() == "[]"

@@ -36,6 +36,8 @@ class Line:
     session: Session | None = None
     why: str = ""
     """Why it is not there, once that is known."""
+    began: bool = False
+    """It has been there."""
     notes: list[Note] = field(default_factory=list)
     _settled: anyio.Event = field(default_factory=anyio.Event)
     _finished: anyio.Event = field(default_factory=anyio.Event)
@@ -53,9 +55,9 @@ class Line:
         except (ServerFailed, ToolError, AgentctlError) as failure:
             self.why = str(failure)
         finally:
-            began = self.session is not None
+            self.began = self.session is not None
             self.session, self.offer, self.version = None, Offer(), self.version + 1
-            self._explain(began=began)
+            self._explain()
             self._settled.set()
             self._finished.set()
             if self._refreshing is not None:
@@ -65,11 +67,12 @@ class Line:
         if self.plan.fault:
             raise ServerFailed(self.plan.fault)
         open_session = await self.load()
-        self._scope.deadline = anyio.current_time() + self.plan.startup_timeout_s
+        if self.plan.startup_timeout_s:
+            self._scope.deadline = anyio.current_time() + self.plan.startup_timeout_s
         async with open_session(self.plan, self.executor, self._report, self.door) as session:
             self._take(await session.offer())
             self._scope.deadline = float("inf")
-            self.session = session
+            self.session, self._report.http_status = session, 0  # what a probe was refused with is no fault
             self._tell_strays()
             self._settled.set()
             async with anyio.create_task_group() as group:
@@ -111,18 +114,18 @@ class Line:
     def _take(self, offer: Offer) -> None:
         self.offer, self.version = offer, self.version + 1
 
-    def _explain(self, *, began: bool) -> None:
+    def _explain(self) -> None:
         """Put into words why the server is not there (any more)."""
         report, plan = self._report, self.plan
         self._tell_strays()
         if self._stop.is_set():
             self.why = "it was stopped with the run"
             return
-        if not self.why and not began and self._scope.cancelled_caught:
+        if not self.why and not self.began and self._scope.cancelled_caught:
             self.why = f"it did not answer within {plan.startup_timeout_s:g} s (startup_timeout)"
         causes = [part for part in (self.why, report.last_words()) if part]
         self.why = plan.told("; ".join(causes)) or "the connection ended"
-        state = "has ended; its tools are gone" if began else "is not there; its tools are not offered"
+        state = "has ended; its tools are gone" if self.began else "is not there; its tools are not offered"
         self._note("warning", f"{self.label} {state}: {self.why}")
 
     @property

@@ -30,14 +30,22 @@ class ServerPool:
 
     def take(self, plan: ServerPlan) -> Line:
         """Return the server of a plan, started now if it does not run; returns before it is there."""
-        entry = self._entries.get(plan)
-        if entry is None or entry.line.why:
-            users = entry.users if entry is not None else 0
-            line = Line(plan=plan, executor=self.executor, load=self.load)
-            entry = self._entries[plan] = _Entry(line, users)
-            self.group.start_soon(line.serve)
-        entry.users += 1
+        if plan not in self._entries:
+            self._entries[plan] = _Entry(self._line(plan))
+        self._entries[plan].users += 1
+        return self.again(plan)
+
+    def again(self, plan: ServerPlan) -> Line:
+        """Return the server of a plan that was taken, started anew if it has ended."""
+        entry = self._entries[plan]
+        if entry.line.why:
+            entry.line = self._line(plan)
         return entry.line
+
+    def _line(self, plan: ServerPlan) -> Line:
+        line = Line(plan=plan, executor=self.executor, load=self.load)
+        self.group.start_soon(line.serve)
+        return line
 
     async def let_go(self, plans: Iterable[ServerPlan]) -> None:
         """Give servers back; those that nobody else has are ended, all at once. Not cancelled."""

@@ -98,12 +98,17 @@ class Report:
     first_stray: str = ""
     fault: str = ""
     """Why the connection was given up, where that was our decision."""
+    http_status: int = 0
+    """The last one that was an error; 0 for none."""
 
     def last_words(self) -> str:
         """Return what explains an end: exit code and complaint; empty when nothing is known."""
         parts = [self.fault] if self.fault else []
         if self.exit_code is not None:
             parts.append(f"it ended with exit code {self.exit_code}")
+        if self.http_status:
+            help_ = "; it wants headers or [mcp_servers.oauth]" if self.http_status in {401, 403} else ""
+            parts.append(f"it answered with HTTP status {self.http_status}{help_}")
         if self.stderr.strip():
             parts.append(f"its last words: {self.stderr.strip()[-2000:]}")
         return "; ".join(parts)

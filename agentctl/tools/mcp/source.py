@@ -13,6 +13,9 @@ from agentctl.tools.mcp.server import ServerPlan
 from agentctl.tools.mcp.tool import reading_tool, server_tool
 from agentctl.tools.outside import Note, OutsideTool, Wanted
 
+_MOST_TRIES = 3
+"""How often in a run a far server that went away is reached for again."""
+
 
 def wants(wanted: Wanted, server: str) -> bool:
     """Tell whether a stage lists a server, or a name or glob that may mean one of its tools. Pure."""
@@ -30,10 +33,11 @@ class McpTools:
     _lines: dict[str, Line] = field(default_factory=dict)
     _heard: dict[str, int] = field(default_factory=dict)
     """How many notes of each server were taken."""
-    _seen: tuple[int, ...] = ()
+    _seen: tuple[tuple[int, int], ...] = ()
     _tools: tuple[OutsideTool, ...] = ()
     _notes: list[Note] = field(default_factory=list)
     _told: set[str] = field(default_factory=set)
+    _tries: dict[str, int] = field(default_factory=dict)
 
     @asynccontextmanager
     async def living(self) -> AsyncIterator[None]:
@@ -56,14 +60,30 @@ class McpTools:
 
     async def ready(self, wanted: Wanted) -> None:
         """Wait for the servers that a stage wants, and for lists that were asked for anew."""
-        for line in self._lines.values():
-            if wants(wanted, line.plan.name):
-                await line.settled()
-                await line.refreshed()
+        for line in [line for line in self._lines.values() if wants(wanted, line.plan.name)]:
+            await line.settled()
+            await line.refreshed()
+            if line.why and line.began and line.plan.url:
+                await self._reach_again(line)
+
+    async def _reach_again(self, line: Line) -> None:
+        """Reach for a far server that forgot us or was away: unlike a local one that ended, it may be back.
+
+        Each is tried a few times in a run and no more.
+        """
+        name = line.plan.name
+        tries = self._tries.get(name, 0) + 1
+        if tries > _MOST_TRIES:
+            return
+        self._tries[name] = tries
+        self._notes += line.notes[self._heard[name] :]
+        fresh = self.pool.again(line.plan)
+        self._lines[name], self._heard[name] = fresh, 0
+        await fresh.settled()
 
     def tools(self) -> tuple[OutsideTool, ...]:
         """Return what the servers offer now, each under a name of its own."""
-        seen = tuple(line.version for line in self._lines.values())
+        seen = tuple((id(line), line.version) for line in self._lines.values())
         if seen != self._seen:
             self._seen, self._tools = seen, tuple(self._list())
         return self._tools

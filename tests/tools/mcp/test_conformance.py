@@ -1,4 +1,4 @@
-"""The official conformance suite for clients: what was recorded still holds, and each failure is explained."""
+"""The official conformance suite for clients: what was recorded still holds, each failure is explained."""
 
 import json
 import subprocess

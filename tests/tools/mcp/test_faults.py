@@ -2,7 +2,9 @@
 
 import json
 import os
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
 import anyio
 import anyio.lowlevel
@@ -358,3 +360,28 @@ async def test_any_name_of_a_tool_can_be_called(tmp_path: Path) -> None:
         "srv__constructor", "srv____class__", "srv____proto__", "srv__a_b_c", "srv___", "srv__tool_",
     ]  # fmt: skip
     assert said == [name or "(no output)" for name in names]
+
+
+async def test_a_far_server_that_wants_more_says_so(tmp_path: Path) -> None:
+    class Guarded(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.send_response(401)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002
+            return
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Guarded) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_address[1]}/mcp"
+        async with running(tmp_path, plan(tmp_path, url=url)) as run:
+            notes = run.notes()
+        server.shutdown()
+
+    assert "HTTP status 401; it wants headers or [mcp_servers.oauth]" in notes
+
+
+async def test_a_far_server_that_is_not_there_is_told(tmp_path: Path) -> None:
+    async with running(tmp_path, plan(tmp_path, url="http://127.0.0.1:9/mcp")) as run:
+        assert "it cannot be reached" in run.notes()

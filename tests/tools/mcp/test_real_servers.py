@@ -9,10 +9,12 @@ import shutil
 import socket
 import subprocess
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 
+from agentctl.errors import ToolError
 from agentctl.protocol.questions import PersonAnswer
 from tests.tools.mcp.serving import plan, running
 
@@ -113,12 +115,9 @@ async def test_everything_asks_a_person(tmp_path: Path) -> None:
     assert "'every' asks" in run.person.asked[0].prompt
 
 
-@pytest.fixture
-def everything_url() -> Iterator[str]:
-    """The server over HTTP, at an address of its own."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+@contextmanager
+def everything(port: int) -> Iterator[str]:
+    """The server over HTTP, while it runs."""
     with subprocess.Popen(
         [node_server("mcp-server-everything"), "streamableHttp"],
         env={**os.environ, "PORT": str(port)},
@@ -133,16 +132,38 @@ def everything_url() -> Iterator[str]:
                     break
             yield f"http://127.0.0.1:{port}/mcp"
         finally:
-            server.terminate()
+            server.kill()
 
 
-async def test_everything_over_http(tmp_path: Path, everything_url: str) -> None:
-    async with running(tmp_path, plan(tmp_path, name="every", url=everything_url)) as run:
-        echoed = await run.call("every__echo", message="hello")
-        await run.call_with("every__trigger-long-running-operation", {"duration": 0.4, "steps": 2})
-        run.person.answers = [PersonAnswer(no_answer="declined")]
-        asked = await run.call("every__trigger-elicitation-request")
+@pytest.fixture
+def port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+async def test_everything_over_http(tmp_path: Path, port: int) -> None:
+    with everything(port) as url:
+        async with running(tmp_path, plan(tmp_path, name="every", url=url)) as run:
+            echoed = await run.call("every__echo", message="hello")
+            await run.call_with("every__trigger-long-running-operation", {"duration": 0.4, "steps": 2})
+            run.person.answers = [PersonAnswer(no_answer="declined")]
+            asked = await run.call("every__trigger-elicitation-request")
 
     assert "hello" in echoed.text
     assert "2 of 2\n" in run.shown
     assert "declin" in asked.text
+
+
+async def test_a_far_server_that_was_away_is_reached_again(tmp_path: Path, port: int) -> None:
+    with ExitStack() as stack:
+        url = stack.enter_context(everything(port))
+        async with running(tmp_path, plan(tmp_path, name="every", url=url, call_timeout_s=5.0)) as run:
+            stack.pop_all().close()
+            with pytest.raises(ToolError, match="'every'"):
+                await run.call("every__echo", message="away")
+            stack.enter_context(everything(port))
+            await run.ready()
+            back = await run.call("every__echo", message="hello")
+
+    assert "hello" in back.text

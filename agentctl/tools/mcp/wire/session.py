@@ -51,6 +51,9 @@ from agentctl.tools.mcp.wire.stdio import LONGEST_MESSAGE, StdioTransport
 Result = TypeVar("Result")
 Item = TypeVar("Item")
 _MOST_PAGES = 100
+_HTTP_ERROR = 400
+_LOST = "Session terminated"
+"""How the SDK says that a server has forgotten us: only a new connection helps."""
 _UNDECLARED_S = 3.0
 _LISTEN_AGAIN_S = 5.0
 
@@ -67,7 +70,7 @@ async def open_session(
     session = SdkSession(plan=plan)
     try:
         async with (
-            _remote_transport(plan, door)
+            _remote_transport(plan, report, door)
             if plan.url
             else _local(plan, executor, report, session) as transport
         ):
@@ -99,11 +102,19 @@ async def _local(
 
 
 @asynccontextmanager
-async def _remote_transport(plan: ServerPlan, door: LoginDoor | None) -> AsyncIterator[Transport]:
+async def _remote_transport(
+    plan: ServerPlan, report: Report, door: LoginDoor | None
+) -> AsyncIterator[Transport]:
+    async def note(response: httpx2.Response) -> None:
+        if response.status_code >= _HTTP_ERROR:
+            report.http_status = response.status_code
+
     # A stream of events stays open as long as the run; calls have their own limit.
     timeout = httpx2.Timeout(30.0, read=None)
     auth = oauth(plan, plan.oauth, door) if plan.oauth is not None else None
-    async with httpx2.AsyncClient(headers=dict(plan.headers), timeout=timeout, auth=auth) as http:
+    async with httpx2.AsyncClient(
+        headers=dict(plan.headers), timeout=timeout, auth=auth, event_hooks={"response": [note]}
+    ) as http:
         yield streamable_http_client(plan.url, http_client=http, max_sse_event_size=LONGEST_MESSAGE)
 
 
@@ -218,7 +229,10 @@ class SdkSession:
             raise
         except Exception as failure:  # as in `open_session`: a call fails, the run does not
             words = self.plan.told(_words(failure))
-            if self.ended.is_set() or (isinstance(failure, MCPError) and failure.code == CONNECTION_CLOSED):
+            lost = isinstance(failure, MCPError) and (
+                failure.code == CONNECTION_CLOSED or failure.message == _LOST
+            )
+            if lost or self.ended.is_set():
                 self.ended.set()
                 raise ServerGone(words) from failure
             raise ToolError(f"The MCP server {self.plan.name!r} could not do this: {words}") from failure
