@@ -14,6 +14,7 @@ from agentctl.llm.base import LanguageModel, ModelCallFailed, ModelRequest
 from agentctl.policy.budgets import StepCost
 from agentctl.protocol.events import MessageAdded, ModelCalled, Noted
 from agentctl.protocol.messages import AssistantMessage, ToolCall, user_text
+from agentctl.protocol.values import JsonObject
 
 
 async def call_model(context: AgentContext) -> AssistantMessage:
@@ -28,6 +29,7 @@ async def call_model(context: AgentContext) -> AssistantMessage:
     """
     recorder, hooks = context.recorder, context.tools.hooks
     while True:
+        await _tell_machines(context)
         request, left_out = await context.showing.added_to(build_request(context), recorder.snapshot)
         for warning in left_out:
             await recorder.commit(Noted(level="warning", text=warning, source="views"))
@@ -41,12 +43,32 @@ async def call_model(context: AgentContext) -> AssistantMessage:
         added = MessageAdded(message=reply, step=recorder.snapshot.step + 1, spent=spent, above=tuple(above))
         match again:
             case None:
-                await recorder.commit(added)
+                await _commit_reply(context, added)
                 return reply
             case AskAgain(feedback=""):
                 continue
             case AskAgain(feedback=words):
-                await recorder.commit(added, MessageAdded(message=user_text(words, source="harness")))
+                await _commit_reply(context, added, MessageAdded(message=user_text(words, source="harness")))
+
+
+async def _tell_machines(context: AgentContext) -> None:
+    """Commit what machines say before the request is made, so that the model reads it."""
+    fold = context.tools.fold
+    async with fold.settling():
+        told = fold.told("before_model", _around(context))
+        if told is not None:
+            await context.recorder.commit(*told.events, commands=told.commands)
+
+
+async def _commit_reply(context: AgentContext, *events: MessageAdded) -> None:
+    fold = context.tools.fold
+    async with fold.settling():
+        told = fold.told("after_model", _around(context))
+        await context.recorder.commit(*events, commands=told.commands if told else ())
+
+
+def _around(context: AgentContext) -> JsonObject:
+    return {"stage": context.plan.name, "agent": context.agent}
 
 
 async def _chosen(context: AgentContext) -> LanguageModel:

@@ -1,13 +1,12 @@
 """What a tool result does to state, and how much of it the model sees."""
 
-from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import replace
+from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 from agentctl.protocol.commands import Command
 from agentctl.protocol.events import Event
 from agentctl.protocol.messages import ToolCall, ToolResult
-from agentctl.protocol.values import JsonValue
+from agentctl.protocol.values import JsonObject, JsonValue
 from agentctl.records import dataclass
 
 
@@ -33,6 +32,12 @@ class ResultFold(Protocol):
     async def fold(self, call: ToolCall, raw: ToolResult, shown: ToolResult, *, stage: str) -> Folded:
         """Return what joins the step's commit: state effects of the raw result, the shown one cut to size."""
 
+    def told(self, event: str, data: JsonObject) -> Folded | None:
+        """Return what `before_model` or `after_model` does to machines, or None where it does nothing.
+
+        Words of the latter wait for the next `before_model`: none may stand between a call and its result.
+        """
+
     def begin(self) -> Folded | None:
         """Return what begins the thread's document, or None where that is done or there is none."""
 
@@ -41,37 +46,6 @@ class ResultFold(Protocol):
 
     def replace_document(self, pointer: str, text: str) -> Folded:
         """Return what puts a person's edit there: JSON if it is JSON, else the text itself."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CutOnly:
-    """No state: results are cut to size and that is all."""
-
-    max_lines: int = 400
-    max_bytes: int = 32768
-
-    def settling(self) -> AbstractAsyncContextManager[None]:
-        """Hold nothing: there is no state."""
-        return nullcontext()
-
-    async def fold(self, call: ToolCall, raw: ToolResult, shown: ToolResult, *, stage: str) -> Folded:
-        """Return the shown result, cut."""
-        del call, raw, stage
-        return Folded(result=replace(shown, text=cut(shown.text, self.max_lines, self.max_bytes)))
-
-    def begin(self) -> Folded | None:
-        """Return nothing: there is no document."""
-        return None
-
-    def document_at(self, pointer: str) -> JsonValue:
-        """Return nothing: there is no document."""
-        del pointer
-        return None
-
-    def replace_document(self, pointer: str, text: str) -> Folded:
-        """Return nothing: there is no document."""
-        del pointer, text
-        return Folded(result=ToolResult(call_id="", tool="", outcome="ok", text=""))
 
 
 def cut(text: str, max_lines: int, max_bytes: int, *, note: str = "") -> str:

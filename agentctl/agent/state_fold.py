@@ -12,13 +12,14 @@ from agentctl.agent.snapshot import RunSnapshot
 from agentctl.protocol.commands import Command
 from agentctl.protocol.events import Event, MessageAdded, Noted
 from agentctl.protocol.messages import ToolCall, ToolMessage, ToolResult, user_text
-from agentctl.protocol.values import JsonValue
+from agentctl.protocol.values import JsonObject, JsonValue
 from agentctl.state.cells import Cells
 from agentctl.state.commit import Origin, assemble
 from agentctl.state.cut import cut_and_stash
 from agentctl.state.document import PatchError, add_with_parents
 from agentctl.state.effects import StateEffectCall, parsed_result, run_effects
-from agentctl.state.machines import Called, advance
+from agentctl.state.machine import EventsHeard
+from agentctl.state.machines import Called, advance, advance_on_event
 from agentctl.state.pages import Bounds
 from agentctl.state.pointer import PointerError, resolve
 from agentctl.state.workspace import begun, document_of, has_document, patched, sequence_of
@@ -71,6 +72,33 @@ class StateFold:
             commands=tuple(commands),
             afterwards=said,
             failure=failure,
+        )
+
+    def told(self, event: str, data: JsonObject) -> Folded | None:
+        """Return what an event around model calls does to machines, or None where it does nothing.
+
+        An event that was told before a crash is not told again for the same step.
+        """
+        machines = [one for one in self.state.plan.machines if any(move.is_event for move in one.moves)]
+        if not machines:
+            return None
+        step = self.snapshot.step + 1
+        heard = EventsHeard.of(self._cells.view(self.state.run_id))
+        waiting = heard.words if event == "before_model" else ()
+        moved = []
+        if heard.last.get(event) != step:
+            cells = self._cells.view(self.state.run_id)
+            moved = advance_on_event(machines, event, {**data, "step": step}, step, cells)
+        words = (*waiting, *(one.say for one in moved if one.say))
+        if not moved and not words:
+            return None
+        later = words if event == "after_model" else ()
+        heard = EventsHeard(last={**heard.last, event: step}, words=later)
+        now = () if later else words
+        return Folded(
+            result=_NOTHING,
+            events=tuple(MessageAdded(message=user_text(text, source="harness")) for text in now),
+            commands=(*(command for one in moved for command in one.commands), heard.stored()),
         )
 
     def begin(self) -> Folded | None:

@@ -6,21 +6,20 @@ from typing import TypeAlias, cast
 import jsonschema_rs
 
 from agentctl.agent.agent_state import StageState, StatePlan
+from agentctl.blueprint.machines import machine_of
 from agentctl.blueprint.model import Blueprint, StageTable
 from agentctl.blueprint.state_tables import (
-    MachineTable,
-    MachineTransitionTable,
     PatchOperationTable,
     StateEffectTable,
     StateKeyTable,
 )
 from agentctl.errors import InvalidInput, Position, Problem
 from agentctl.protocol.commands import Merge
+from agentctl.protocol.tool_names import canonical_tool
 from agentctl.protocol.values import JsonObject, JsonValue
 from agentctl.state.effects import Mapper, Ownership, StateEffect
 from agentctl.state.folds import BUILT_IN, FoldFunction
 from agentctl.state.keys import KeyDefinition, KeyTable, Shape
-from agentctl.state.machine import Bound, Emit, Machine, Move, When
 from agentctl.state.views import ViewFunction
 
 LoadCode: TypeAlias = Callable[[str, Position], object]
@@ -78,40 +77,6 @@ def shape_of(schema: JsonObject) -> Shape:
     return problem
 
 
-def machine_of(table: MachineTable) -> Machine:
-    """Return the machine that a `[[machines]]` table declares."""
-    return Machine(
-        name=table.name,
-        scope=table.scope,
-        key=table.key,
-        key_normaliser=table.key_normaliser,
-        initial=table.initial,
-        strict=table.strict,
-        on_unmatched=table.on_unmatched,
-        terminal=frozenset(table.terminal),
-        moves=tuple(_move(move) for move in table.transitions),
-        max_continuations=table.continuation.max,
-        continuation_message=table.continuation.message,
-    )
-
-
-def _move(table: MachineTransitionTable) -> Move:
-    emit = table.emit
-    return Move(
-        on=table.on,
-        origin=frozenset(table.from_),
-        to=table.to,
-        when=When(status=table.when.status, content=table.when.content),
-        counters={name: Bound(gte=bound.gte, lte=bound.lte) for name, bound in table.counters.items()},
-        capture=table.update.capture,
-        increment=table.update.increment,
-        reset=table.update.reset,
-        emit=Emit(content=emit.content, target=emit.target, cooldown=emit.cooldown) if emit else None,
-        on_violation=table.on_violation,
-        reason=table.reason,
-    )
-
-
 class _Code:
     """Loads the blueprint's functions, naming the place of each in errors."""
 
@@ -141,7 +106,7 @@ def _key(table: StateKeyTable, index: int, code: _Code) -> KeyDefinition:
 def _effect(table: StateEffectTable, index: int, code: _Code) -> StateEffect:
     mapper = code.function(table.mapper, "state_effects", index, "mapper") if table.mapper else None
     return StateEffect(
-        tool=table.tool,
+        tool=canonical_tool(table.tool),
         path=None if table.mapper or table.ops else table.path,
         mapper=cast("Mapper | None", mapper),  # a person's function, checked when it is called
         ops=tuple(_operation(operation) for operation in table.ops),

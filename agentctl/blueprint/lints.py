@@ -6,11 +6,12 @@ from fnmatch import fnmatchcase
 from typing import Literal, TypeAlias
 
 from agentctl.blueprint.graph import circles, reachable, without_end
-from agentctl.blueprint.machine_states import denied_everywhere, unreachable_states
+from agentctl.blueprint.machines import machine_of
 from agentctl.blueprint.model import Blueprint, StageTable
 from agentctl.errors import Problem
-from agentctl.protocol.tool_names import WAITING_TOOLS, canonical_tool
+from agentctl.protocol.tool_names import READING_TOOLS, WAITING_TOOLS, canonical_tool
 from agentctl.records import dataclass
+from agentctl.state.machine_check import check_machines
 from agentctl.toml.positions import Path
 from agentctl.toml.table import TomlValue
 from agentctl.toml.words import nearest, one_of
@@ -173,13 +174,10 @@ def _checkpoints(blueprint: Blueprint) -> Iterator[Lint]:
 
 
 def _machines(blueprint: Blueprint) -> Iterator[Lint]:
-    for index, machine in enumerate(blueprint.machines):
-        for state in unreachable_states(machine):
-            message = f"no move leads to the state {state!r}"
-            yield _lint(blueprint, "unreachable-state", ("machines", index), message)
-        for tool in denied_everywhere(machine):
-            message = f"{tool!r} is denied in every state that can be reached"
-            yield _lint(blueprint, "tool-denied-everywhere", ("machines", index), message)
+    for index, table in enumerate(blueprint.machines):
+        for problem in check_machines((machine_of(table),), read_only_tools=READING_TOOLS):
+            if problem.level == "warning":
+                yield _lint(blueprint, problem.code, ("machines", index, *problem.path), problem.text)
 
 
 def _requests(blueprint: Blueprint) -> Iterator[Lint]:

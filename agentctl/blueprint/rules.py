@@ -3,10 +3,12 @@
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 
+from agentctl.blueprint.machines import machine_of
 from agentctl.blueprint.model import Blueprint, InteractionPointTable, StageTable
 from agentctl.blueprint.schemas import schema_findings
 from agentctl.blueprint.state_tables import MachineTable, StateEffectTable, StateKeyTable
 from agentctl.protocol.tool_names import canonical_tool
+from agentctl.state.machine_check import check_machines
 from agentctl.tables.rules import choose, exactly_one, hook_findings, server_findings, unique
 from agentctl.toml.positions import Path
 from agentctl.toml.validate import Finding
@@ -164,10 +166,9 @@ def _machine(index: int, machine: MachineTable) -> Iterator[Finding]:
             if state not in states:
                 path = (*at, "transitions", place, "from", state_place)
                 yield choose(path, "state", state, sorted(states), needs=[at])
-        for name, bound in move.counters.items():
-            if bound.gte is not None and bound.lte is not None and bound.gte > bound.lte:
-                path = (*at, "transitions", place, "counters", name)
-                yield Finding(path=path, message=f"gte = {bound.gte} is above lte = {bound.lte}")
+    for problem in check_machines((machine_of(machine),)):
+        if problem.level == "error":
+            yield Finding(path=(*at, *problem.path), message=problem.text)
 
 
 def _policy_tests(blueprint: Blueprint) -> Iterator[Finding]:

@@ -60,6 +60,9 @@ TOOL_ALIASES: Mapping[str, str] = MappingProxyType(
 )
 """Alias → built-in name. A tool of a blueprint or server that carries one of these names keeps it."""
 
+READING_TOOLS: frozenset[str] = frozenset({"read_file", "list_dir", "glob", "grep"})
+"""Built-in tools that look at files and change nothing."""
+
 WAITING_TOOLS: frozenset[str] = frozenset(
     {"ask_user", "ask_user_choice", "ask_user_confirm", "ask_user_review", "ask_user_edit"}
 )

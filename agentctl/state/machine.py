@@ -16,7 +16,10 @@ from agentctl.state.typed import Drifted, from_json, to_json
 
 Violation: TypeAlias = Literal["deny", "ask", "warn"]
 EVENT_PREFIX = "event:"
+EVENTS = ("before_model", "after_model")
+"""What happens around calls that a machine may be told, as `event:NAME`."""
 _CELL_PREFIX = "agentctl/machine/"
+_HEARD = "agentctl/machine-events"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,9 +67,14 @@ class Move:
     on_violation: Violation = "deny"
     reason: str = ""
 
+    @property
+    def is_event(self) -> bool:
+        """Whether the move is about something that happens around calls."""
+        return self.on.startswith(EVENT_PREFIX)
+
     def concerns(self, tool: str) -> bool:
         """Whether the move is about calls of `tool`."""
-        return not self.on.startswith(EVENT_PREFIX) and fnmatchcase(tool, self.on)
+        return not self.is_event and fnmatchcase(tool, self.on)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +112,34 @@ class Instance:
     data: dict[str, str] = field(default_factory=dict)
     said: dict[str, int] = field(default_factory=dict)
     """Words that were emitted, and the step they were last said in."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventsHeard:
+    """What machines were told around model calls, kept so that a crash does not tell it twice."""
+
+    last: dict[str, int] = field(default_factory=dict)
+    """Event → the step it was last told for."""
+    words: tuple[str, ...] = ()
+    """Words to the model that wait for the next request."""
+
+    @classmethod
+    def of(cls, cells: CellView) -> "EventsHeard":
+        """Return what a run's machines were told; nothing where it cannot be read."""
+        try:
+            return from_json(cls, cells.get("run", _HEARD) or {})
+        except Drifted:
+            return cls()
+
+    def stored(self) -> Command:
+        """Return the command that keeps it."""
+        return Command(
+            scope="run",
+            key=_HEARD,
+            action=FoldValue(value=to_json(self), fold="last"),
+            merge=Merge.FOLD,
+            writer="machines",
+        )
 
 
 def instances_of(machine: Machine, cells: CellView) -> dict[str, Instance]:

@@ -5,10 +5,12 @@ from collections.abc import Collection, Sequence
 from typing import Literal
 
 from agentctl.records import dataclass
-from agentctl.state.machine import EVENT_PREFIX, Machine, Move
+from agentctl.state.machine import EVENT_PREFIX, EVENTS, Machine, Move
 from agentctl.state.templates import fields_of
 
 _ON = re.compile(r"(event:)?[A-Za-z0-9_.*?\[\]!-]+")
+_UNBALANCED = "a template has a brace without its partner; write `{{` for a brace"
+_EVENTS_NAMED = " and ".join(f"{EVENT_PREFIX}{name}" for name in EVENTS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,9 +19,11 @@ class MachineProblem:
 
     machine: str
     level: Literal["error", "warning"]
+    code: str
+    """A stable name: `unreachable-state`."""
     text: str
-    move: int | None = None
-    """Index of the transition it is about; None for the machine as a whole."""
+    path: tuple[str | int, ...] = ()
+    """Where in the machine's table: `transitions`, an index, a key."""
 
 
 def check_machines(
@@ -36,6 +40,8 @@ def check_machines(
         if machine.name in seen:
             problems.append(_error(machine, "two machines have this name"))
         seen.add(machine.name)
+        if _unbalanced(machine.key):
+            problems.append(_error(machine, _UNBALANCED, ("key",)))
         for index, move in enumerate(machine.moves):
             problems += _check_move(machine, index, move)
         problems += _check_graph(machine, read_only_tools)
@@ -43,27 +49,31 @@ def check_machines(
 
 
 def _check_move(machine: Machine, index: int, move: Move) -> list[MachineProblem]:
-    found: list[str] = []
+    found: list[tuple[str, str]] = []
     if not _ON.fullmatch(move.on) or move.on.count("[") != move.on.count("]"):
-        found.append(f"{move.on!r} is neither a tool's name or glob nor `event:NAME`")
+        found.append(("on", f"{move.on!r} is neither a tool's name or glob nor `event:NAME`"))
+    elif move.on.startswith(EVENT_PREFIX) and move.on.removeprefix(EVENT_PREFIX) not in EVENTS:
+        found.append(("on", f"machines are told of no {move.on!r}; there is {_EVENTS_NAMED}"))
     if not move.origin:
-        found.append("`from` names no state")
+        found.append(("from", "names no state"))
     for name, bound in move.counters.items():
         if bound.gte is not None and bound.lte is not None and bound.gte > bound.lte:
-            found.append(f"counter {name!r}: gte {bound.gte} is above lte {bound.lte}")
-    texts = (machine.key, move.reason, move.emit.content if move.emit else "")
-    if any(_unbalanced(text) for text in texts):
-        found.append("a template has a brace without its partner; write `{{` for a brace")
+            found.append(("counters", f"counter {name!r}: gte {bound.gte} is above lte {bound.lte}"))
+    emitted = move.emit.content if move.emit else ""
+    for key, template in (("reason", move.reason), ("emit", emitted)):
+        if _unbalanced(template):
+            found.append((key, _UNBALANCED))
     if move.emit and move.on.startswith(EVENT_PREFIX) and move.emit.target == "result":
-        found.append("an event has no result: its words can only go to the context")
-    return [_error(machine, text, index) for text in found]
+        found.append(("emit", "an event has no result; write target = 'context'"))
+    return [_error(machine, text, ("transitions", index, key)) for key, text in found]
 
 
 def _check_graph(machine: Machine, read_only_tools: Collection[str]) -> list[MachineProblem]:
     reached = _reachable(machine)
     named = {state for move in machine.moves for state in (*move.origin, move.to)} | machine.terminal
     problems = [
-        _warning(machine, f"state {state!r} can never be reached") for state in sorted(named - reached)
+        _warning(machine, "unreachable-state", f"no move leads to the state {state!r}")
+        for state in sorted(named - reached)
     ]
     tools = {move.on for move in machine.moves if not move.on.startswith(EVENT_PREFIX)}
     for tool in sorted(tools):
@@ -71,7 +81,8 @@ def _check_graph(machine: Machine, read_only_tools: Collection[str]) -> list[Mac
         if not any(move.origin & reached for move in moves) and any(
             move.on_violation == "deny" for move in moves
         ):
-            problems.append(_warning(machine, f"{tool!r} is denied in every state that can be reached"))
+            text = f"{tool!r} is denied in every state that can be reached"
+            problems.append(_warning(machine, "tool-denied-everywhere", text))
     if machine.terminal and machine.max_continuations:
         problems += _check_ends(machine, reached, read_only_tools)
     return problems
@@ -89,11 +100,15 @@ def _check_ends(
         move for move in machine.moves if move.on in read_only_tools and move.to not in machine.terminal
     ]
     return [
-        *(_warning(machine, f"nothing leads out of {state!r}, which is not terminal") for state in stuck),
+        *(
+            _warning(machine, "dead-end-state", f"nothing leads out of {state!r}, which is not terminal")
+            for state in stuck
+        ),
         *(
             _warning(
                 machine,
-                f"a mere {move.on} leaves {move.to!r}, which holds the run until something else is done;"
+                "held-by-reading",
+                f"a mere {move.on} leads to {move.to!r}, which holds the run until something else is done;"
                 " add it to `terminal`",
             )
             for move in looked
@@ -117,9 +132,9 @@ def _unbalanced(text: str) -> bool:
     return plain.count("{") != plain.count("}") or plain.count("{") != len(fields_of(text))
 
 
-def _error(machine: Machine, text: str, move: int | None = None) -> MachineProblem:
-    return MachineProblem(machine=machine.name, level="error", text=text, move=move)
+def _error(machine: Machine, text: str, path: tuple[str | int, ...] = ()) -> MachineProblem:
+    return MachineProblem(machine=machine.name, level="error", code="machine", text=text, path=path)
 
 
-def _warning(machine: Machine, text: str) -> MachineProblem:
-    return MachineProblem(machine=machine.name, level="warning", text=text)
+def _warning(machine: Machine, code: str, text: str) -> MachineProblem:
+    return MachineProblem(machine=machine.name, level="warning", code=code, text=text)

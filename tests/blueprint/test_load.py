@@ -128,6 +128,14 @@ def test_the_hash_is_of_the_bytes_of_the_file(tmp_path: Path) -> None:
             '[[machines]]\nname="m"\ninitial="a"\nterminal = "c"\ntransitions = [{on="x",from="a",to="a"}]',
             "there is no state 'c'",
         ),
+        (
+            '[[machines]]\nname="m"\ninitial="a"\ntransitions = [{on="x",from="a",to="a",reason="{p"}]',
+            "a brace without its partner",
+        ),
+        (
+            '[[machines]]\nname="m"\ninitial="a"\ntransitions = [{on="event:x",from="a",to="a"}]',
+            "machines are told of no 'event:x'",
+        ),
         ("[script]", "exactly one of file and replies is needed"),
         ('[model]\nuse = "gpt-5"', 'expected "provider:model"'),
         ('[stages."my stage"]', "expected a name of a letter"),

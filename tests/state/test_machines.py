@@ -305,8 +305,9 @@ def test_what_is_wrong_with_a_machine_is_found_before_anything_runs() -> None:
         moves=(
             moves("read file(", "a", "b"),
             moves("x", "lost", "c", counters={"n": Bound(gte=3, lte=2)}),
-            moves("event:e", "a", "a", emit=Emit(content="x")),
+            moves("event:before_model", "a", "a", emit=Emit(content="x")),
             Move(on="y", origin=frozenset(), to="b"),
+            moves("event:e", "a", "a"),
         ),
     )
 
@@ -315,10 +316,12 @@ def test_what_is_wrong_with_a_machine_is_found_before_anything_runs() -> None:
     texts = [(problem.machine, problem.level, problem.text) for problem in problems]
     assert ("m", "error", "'read file(' is neither a tool's name or glob nor `event:NAME`") in texts
     assert ("m", "error", "counter 'n': gte 3 is above lte 2") in texts
-    assert ("m", "error", "an event has no result: its words can only go to the context") in texts
-    assert ("m", "error", "`from` names no state") in texts
+    assert ("m", "error", "an event has no result; write target = 'context'") in texts
+    assert ("m", "error", "names no state") in texts
+    told = "machines are told of no 'event:e'; there is event:before_model and event:after_model"
+    assert ("m", "error", told) in texts
     assert any("brace" in text for _, _, text in texts)
-    assert ("m", "warning", "state 'never' can never be reached") in texts
+    assert ("m", "warning", "no move leads to the state 'never'") in texts
     assert ("m", "warning", "'x' is denied in every state that can be reached") in texts
     assert ("rbw", "error", "two machines have this name") in texts
 
@@ -335,7 +338,7 @@ def test_a_state_that_mere_reading_leaves_open_is_warned_about() -> None:
 
     texts = [problem.text for problem in check_machines([machine, dead], read_only_tools=["read_file"])]
 
-    assert any("a mere read_file leaves 'read'" in text for text in texts)
+    assert any("a mere read_file leads to 'read'" in text for text in texts)
     assert "nothing leads out of 'b', which is not terminal" in texts
     assert check_machines([read_before_write()]) == ()
 

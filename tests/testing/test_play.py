@@ -9,7 +9,7 @@ import pytest
 
 from agentctl.journal.states import load_cells
 from agentctl.protocol.events import MessageAdded, RunEnded
-from agentctl.protocol.messages import AssistantMessage, ToolMessage
+from agentctl.protocol.messages import AssistantMessage, TextPart, ToolMessage, UserMessage
 from agentctl.run.resume import read_snapshot
 from agentctl.testing.memory_journal import MemoryJournal, ProcessKilled
 from agentctl.testing.play import Stage, Turn, approve, open_stage, play
@@ -44,6 +44,28 @@ name = "once"
 key = "{path}"
 initial = "new"
 transitions = [{ on = "write_file", from = ["new"], to = "written", reason = "{path} was written." }]
+[[machines]]
+name = "pace"
+key = "{stage}"
+initial = "going"
+[[machines.transitions]]
+on = "event:before_model"
+from = "going"
+to = "going"
+counters = { calls = { gte = 3 } }
+update = { reset = ["calls"] }
+emit = { content = "Keep {stage} short.", target = "context" }
+[[machines.transitions]]
+on = "event:before_model"
+from = "going"
+to = "going"
+update = { increment = ["calls"] }
+[[machines.transitions]]
+on = "event:after_model"
+from = "going"
+to = "going"
+update = { increment = ["replies"] }
+emit = { content = "{counters.replies} replies in {stage}.", target = "context", cooldown = 4 }
 [stages.work]
 prompt = "Work."
 available_tools = [
@@ -118,6 +140,29 @@ async def test_what_was_played_can_be_asked_about(blueprint: Path, workdir: Path
     assert "sk-" not in str([event for event in played.calls if event.result.tool == "read_file"])
 
 
+async def test_machines_are_told_of_model_calls_and_speak_between_steps(
+    blueprint: Path, workdir: Path
+) -> None:
+    played = await play(
+        blueprint, [turn()], workdir=workdir, answers=approve, allow=["write_file", "spawn_agent"]
+    )
+
+    messages = [event.message for event in played.events if isinstance(event, MessageAdded)]
+    said = [
+        "".join(part.text for part in message.parts if isinstance(part, TextPart))
+        for message in messages
+        if isinstance(message, UserMessage) and message.source == "harness"
+    ]
+    assert [text for text in said if "Keep" in text or "replies" in text] == [
+        "1 replies in work.",
+        "Keep work short.",
+        "5 replies in work.",
+        "1 replies in helper.",
+        "Keep work short.",
+        "1 replies in check.",
+    ]
+
+
 async def test_turns_go_on_with_one_conversation(blueprint: Path, workdir: Path) -> None:
     first = Turn(text="one", replies=[{"stage": "work", "text": "a"}, {"stage": "check", "text": "b"}])
     second = Turn(text="two", replies=[{"stage": "work", "text": "c"}, {"stage": "check", "text": "d"}])
@@ -153,6 +198,8 @@ async def final(stage: Stage, run_id: str, end: object, workdir: Path) -> Final:
             match event:
                 case MessageAdded(message=ToolMessage(result=result)) if result.tool != "spawn_agent":
                     thread.append((result.call_id, result.outcome, result.text))
+                case MessageAdded(message=UserMessage(source="harness") as said):
+                    thread.append(said.parts)
                 case MessageAdded(message=AssistantMessage() as reply):
                     thread.append(reply.text)
                 case _:
