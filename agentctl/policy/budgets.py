@@ -4,7 +4,7 @@ One object for the tree: each agent has a view of it with its own ceilings, and 
 agents above it. Reserve before the act, settle to what it really was, or release. Synchronous, no I/O.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 
 from agentctl.policy.ceilings import DISK_FLOOR_BYTES, Ceilings
@@ -96,7 +96,7 @@ class Budgets:
 
     def __init__(self, ceilings: Ceilings, place: Place, *, parent: "Budgets | None" = None) -> None:
         self._place = place
-        self._active_s = 0.0
+        self._active_s: Callable[[], float] = _no_time
         self.ledger = Ledger()
         """What this agent and its descendants spent. Changed by reserving, settling and restoring only."""
         self.lineage: tuple[Budgets, ...] = (self, *(parent.lineage if parent is not None else ()))
@@ -131,7 +131,7 @@ class Budgets:
         `unpriced_steps` (model calls whose price is not), `wall_time_s`, `subagents`, `calls:RULE`.
         """
         totals = dict(self.ledger.spent)
-        elapsed = totals.get(WALL_TIME, 0.0) + self._active_s
+        elapsed = totals.get(WALL_TIME, 0.0) + self._active_s()
         return {**totals, WALL_TIME: elapsed} if elapsed else totals
 
     def restore(self, spent: Mapping[str, float]) -> None:
@@ -140,11 +140,11 @@ class Budgets:
         The agents above are left alone: each is restored from its own journal.
         """
         self.ledger = Ledger(spent=dict(spent))
-        self._active_s = 0.0
+        self._active_s = _no_time
 
-    def set_active(self, seconds: float) -> None:
-        """Say for how long the agent has been at work in this process, waiting for a person not counted."""
-        self._active_s = seconds
+    def measure_time(self, active_s: Callable[[], float]) -> None:
+        """Take what tells for how long the agent has been at work in this process, waiting not counted."""
+        self._active_s = active_s
 
     def seconds_left(self) -> float | None:
         """Return the wall time that is left under the nearest ceiling, 0 at the least; None without one."""
@@ -277,6 +277,10 @@ class Budgets:
         reservation.open = False
         for node in self.lineage:
             node.ledger.settle(reservation.amounts, actual)
+
+
+def _no_time() -> float:
+    return 0.0
 
 
 def may_write(decision: Decision) -> bool:

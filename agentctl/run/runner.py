@@ -65,12 +65,9 @@ async def run_to_end(parts: RunParts) -> RunEnd:
     """
     recorder, budgets = parts.recorder, parts.tools.budgets
 
-    def seconds_left() -> float | None:
-        budgets.set_active(parts.active.seconds())
-        return budgets.seconds_left()
-
+    budgets.measure_time(parts.active.seconds)
     end: RunEnd | None = None
-    with parts.active.limited(seconds_left):
+    with parts.active.limited(budgets.seconds_left):
         async with parts.children.living():
             end = await _guarded(parts)
     if end is not None:

@@ -153,9 +153,10 @@ def test_wall_time_goes_on_after_a_resume() -> None:
     one = budgets(wall_time_s=60.0)
     one.restore({"wall_time_s": 50.0})
 
-    one.set_active(4.0)
+    one.measure_time(lambda: 4.0)
     assert one.seconds_left() == pytest.approx(6.0)
-    one.set_active(10.0)
+    assert one.spent() == {"wall_time_s": 54.0}
+    one.measure_time(lambda: 10.0)
     assert refused(one.reserve_step(StepCost())).key == "limits.wall_time"
 
 
