@@ -122,8 +122,7 @@ class RunSnapshot:
                 self._compact(event)
             case ChildStarted():
                 self.children[event.child_run] = event
-                # The totals that count it come with the next record; a crash before that must not lose it.
-                self.spent["subagents"] = max(self.spent.get("subagents", 0.0), float(len(self.children)))
+                self._count(event.spent, event.above)
             case ChildEnded():
                 self.children_ended[event.child_run] = event
             case RunSuspended():

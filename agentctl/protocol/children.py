@@ -32,6 +32,10 @@ class ChildStarted:
     """The stage that started it: its denies and its view of shared state come down."""
     max_workers: int = 0
     """How many workers of its call run at the same time; 0 is no limit."""
+    spent: dict[str, float] = field(default_factory=dict)
+    """The parent's totals with this one counted; empty where a later event of the commit has them."""
+    above: tuple[dict[str, float], ...] = ()
+    """The totals of the agents above the parent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
-from dataclasses import field
+from dataclasses import field, replace
 
 import anyio
 from anyio.abc import TaskGroup
@@ -119,8 +119,10 @@ class Children:
                 made.append(Child(started=started))
                 self._names.add(started.name)
                 made[-1].run = await self._open(ChildSeed(started=started))
-            await self.recorder.commit(*(child.started for child in made))
             self.budgets.settle_spawn(reservation)
+            spent, *above = (dict(node.spent()) for node in self.budgets.lineage)
+            made[-1].started = replace(made[-1].started, spent=spent, above=tuple(above))
+            await self.recorder.commit(*(child.started for child in made))
         finally:
             if reservation.open:
                 self._names -= {child.started.name for child in made}
