@@ -41,6 +41,8 @@ def install(model: KnownModel, report: Report) -> Path:
     """
     models_dir().mkdir(parents=True, exist_ok=True)
     with _only_installer():
+        for left_behind in models_dir().glob(".fetch-*"):
+            shutil.rmtree(left_behind, ignore_errors=True)  # by an install that was killed
         if model.installed:
             return _verified(model, model.path, report)
         partial = model.path.with_suffix(".partial")

@@ -85,12 +85,14 @@ def test_an_interrupted_install_goes_on_after_the_last_joined_slice(model: Known
         install(replace(model, slices=(*model.slices[:2], missing)), Heard([]))
     partial = model.path.with_suffix(".partial")
     partial.write_bytes(partial.read_bytes() + b"half of the next slice")
+    (partial.parent / ".fetch-killed").mkdir()
     heard = Heard([])
 
     install(model, heard)
 
     assert model.path.read_bytes() == WHOLE
     assert heard.said == ["fetching part 3 of 3", "verifying"]
+    assert not (partial.parent / ".fetch-killed").exists()
 
 
 def test_a_slice_with_another_hash_is_refused(model: KnownModel) -> None:
