@@ -133,9 +133,26 @@ class Grammar:
             return f"until true; do {self.some(inner)}; done"
         if kind == 11:
             return f"for ((i={self.arithmetic(inner)};i<1;i++)); do {self.some(inner)}; done"
+        if kind == 12 and self.rng.random() < 0.5:
+            return f"i={self.rng.choice(['0', '1', '2', '$x', '$(say 1)', 'a'])}; {self.counting()}"
         if kind == 12:
             return f"x='{self.rng.choice(HIDDEN)}'; {self.evaluation()}"
         return f"if [[ {self.word(inner)} =~ {self.regex()} ]]; then {self.some(inner)}; fi"
+
+    def counting(self) -> str:
+        """Arithmetic on a variable that mostly holds a number."""
+        return self.rng.choice(
+            [
+                "echo $((i+1))", "i=$((i+1)); echo $i", "[ $i -lt 3 ] && c0 $i", "[[ $i -lt 3 ]] && c1", "(( i++ )); c0 $i",
+                "for ((i=0;i<2;i++)); do c0 $i; done", "echo $((i=x))", "echo $(($i*2))", "i+=5; echo $((i))", "i+=x; echo $((i))",
+                "read i <<< 'a[$(rm H)]'; echo $((i))", "while [ $i -lt 2 ]; do i=$((i+1)); c0; done", "echo $((PATH=1)); c0",
+                "i='a[$(rm H)]'; echo $((i))", "for i in 1 2; do echo $((i)); done", "for i in 'a[$(rm H)]'; do echo $((i)); done",
+                "printf -v i 'a[$(rm H)]'; echo $((i))", "export i='a[$(rm H)]'; echo $((i))", "echo ${x:i:1}", "i=(a); echo $((i))",
+                "echo $((i++ + ++i)) $i", "test $i -eq 1 || c0", "i='a[$(rm H)]' c0; echo $((i))", "echo $((j=i)); echo $((j))",
+                "f=$i; echo $((f))", "i=x; x='a[$(rm H)]'; echo $((i))", "mapfile i <<< 'a[$(rm H)]'; echo $((i))", "echo $((i[0]))",
+                "unset i; echo $((i))", "declare i='a[$(rm H)]'; echo $((i))", "case $i in 0) echo $((i));; esac", "let i=i+1",
+            ]
+        )  # fmt: skip
 
     def evaluation(self) -> str:
         """Something that evaluates what x holds."""
@@ -161,7 +178,19 @@ class Grammar:
 
     def arithmetic(self, depth: int) -> str:
         return self.pick(
-            "1+2", "x", "1", "x+1", "(1)*2", lambda: f"$({self.simple(depth)})", "1<2", "a[0]", "16#f", "0"
+            "1+2",
+            "x",
+            "1",
+            "x+1",
+            "(1)*2",
+            "1",
+            "2*3",
+            "7%4",
+            lambda: f"$({self.simple(depth)})",
+            "1<2",
+            "a[0]",
+            "16#f",
+            "0",
         )
 
     def simple(self, depth: int) -> str:
@@ -198,6 +227,8 @@ class Grammar:
         self.budget -= 1
         if self.rng.random() < 0.5 or depth > 3 or self.budget < 0:
             return self.rng.choice(LITERALS + FILES)
+        if self.rng.random() < 0.06:
+            return f"{self.rng.choice('<>')}({self.simple(depth + 1)})"
         return "".join(self.piece(depth) for _ in range(self.rng.choice([1, 1, 1, 1, 1, 1, 2, 3])))
 
     def piece(self, depth: int) -> str:
@@ -205,13 +236,18 @@ class Grammar:
         return self.pick(
             lambda: rng.choice(LITERALS), lambda: f"'{rng.choice(LITERALS + HIDDEN)}'",
             lambda: f'"{self.quoted(inner)}"', lambda: f'"{self.quoted(inner)}"', lambda: f"${rng.choice(VARIABLES)}",
-            lambda: f"$({self.some(inner)})", lambda: f"`{self.some(inner).replace('`', '')}`",
+            lambda: f"$({self.some(inner)})", lambda: f"`{self.plain(self.some(inner))}`",
             lambda: self.parameter(inner), lambda: rng.choice(["*", "?", "[ab]*", "*.py", "sub/*", "[", "]", "[!a]"]),
             lambda: rng.choice(["{a,b}", "{1..3}", "{}", "{a}", "{a,", "{,x}", "a{b,c}d", "{a..c}", "}", "{x,{y,z}}"]),
             lambda: rng.choice(["$'\\x41'", "$'a\\'b'", "$'\\n'", '$"t"', "$", "\\\\", "\\$", "\\`", "\\ ", "\\;", "\\&"]),
-            lambda: f"$(({self.rng.choice(['1', '1+2', self.arithmetic(inner)])}))", lambda: f"<({self.simple(inner)})", lambda: f">({self.simple(inner)})",
+            lambda: f"$(({self.rng.choice(['1', '1+2', self.arithmetic(inner)])}))",
             lambda: rng.choice(["~", "~/a", "~root", "#", "a#b", "!", "a\\\nb", "=", "+", "~+", ":~", "x=~/b"]),
         )  # fmt: skip
+
+    def plain(self, text: str) -> str:
+        """What may stand in backticks, mostly without backslashes."""
+        text = text.replace("`", "")
+        return text if self.rng.random() < 0.2 else text.replace("\\", "")
 
     def quoted(self, depth: int) -> str:
         return "".join(

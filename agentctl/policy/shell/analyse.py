@@ -51,6 +51,7 @@ def analyse(line: str, *, cwd: str, home: str) -> LineAnalysis:
     except RecursionError:
         findings.flag("it is nested too deep")
         findings.effects.extend(rough_commands(line))
+    findings.settle_numbers()
     return _answer(line, findings)
 
 

@@ -205,18 +205,20 @@ def _test(sink: Sink, call: Call) -> None:
         if not words or words[-1] != "]":
             return
         words.pop()
-    if not _is_certain(words):
+    if not _is_certain(sink, words):
         sink.flag(f"`{call.program}` may evaluate a name, as its operators are not certain")
 
 
-def _is_certain(words: list[AnyWord]) -> bool:
+def _is_certain(sink: Sink, words: list[AnyWord]) -> bool:
     if words and words[0] == "!":
-        return _is_certain(words[1:])
+        return _is_certain(sink, words[1:])
     for joint in ("-a", "-o"):
         if len(words) > 3 and joint in words[1:-1]:  # noqa: PLR2004 - longer than a comparison
             at = words.index(joint, 1)
-            return _is_certain(words[:at]) and _is_certain(words[at + 1 :])
-    if any(isinstance(word, Word) and word.spread and not word.numeric and not word.glob for word in words):
+            return _is_certain(sink, words[:at]) and _is_certain(sink, words[at + 1 :])
+    if any(
+        isinstance(word, Word) and word.spread and not word.glob and not sink.counts(word) for word in words
+    ):
         return False
     match words:
         case [] | [_]:

@@ -4,11 +4,13 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
+from agentctl.policy.shell.names import own_variable
 from agentctl.policy.shell.places import UNKNOWN, Places
 from agentctl.policy.shell.words import AnyWord, Word
 from agentctl.protocol.effects import Effect, ReachHost, ReadPath, RunProgram, WritePath
 
 _VARIABLE = re.compile(r'"?\$(?:\{([A-Za-z_][A-Za-z0-9_]*)\}|([A-Za-z_][A-Za-z0-9_]*))"?')
+_INTEGER = re.compile(r"-?[0-9]+")
 _DEVICE_LIST = "null stdin stdout stderr zero full random urandom"
 _DEVICES = frozenset(f"/dev/{name}" for name in _DEVICE_LIST.split())
 
@@ -73,16 +75,50 @@ class Sink(ABC):
         """A program reads a file whose name is not known."""
         self.fed: list[AnyWord] = []
         """The simple command whose output the next one reads; empty where that is not known."""
+        self._numbers: set[str] = set()
+        """Variables that hold a number somewhere in the line."""
+        self._others: set[str] = set()
+        """Variables that may hold something else."""
+        self._evaluated: set[str] = set()
         self._values: dict[str, list[AnyWord] | None] = {}
 
-    def holds(self, name: str, values: Sequence[AnyWord] | None) -> None:
+    def holds(self, name: str, values: Sequence[AnyWord] | None, *, appended: bool = False) -> None:
         """Note what variable `name` may hold besides what it held; None where that is not in the line.
 
+        With `appended` the values are put behind what it held.
         Only the files that a program is seen to read follow from it: never a program, an option or a write.
         """
+        if values is not None and all(_is_number(value) for value in values):
+            self._numbers.add(name)
+        else:
+            self._others.add(name)
         before = self._values.get(name, [])
-        unknown = values is None or before is None or any(_is_open(value) for value in values)
+        unknown = appended or values is None or before is None or any(_is_open(value) for value in values)
         self._values[name] = None if unknown else [*(before or ()), *(values or ())]
+
+    def evaluates(self, used: set[str], changed: set[str]) -> None:
+        """Note that arithmetic evaluates the variables `used`, and sets those in `changed` to a number."""
+        for name in changed:
+            if not own_variable(name):
+                self.flag(f"arithmetic sets `{name}`")
+        self._evaluated |= used
+        self._numbers |= changed
+
+    def counts(self, word: AnyWord) -> bool:
+        """Whether `word` is a number, or a variable that holds nothing else in this line."""
+        if _is_number(word):
+            return True
+        match = _VARIABLE.fullmatch(word.text) if isinstance(word, Word) and not word.literal else None
+        name = (match[1] or match[2]) if match else ""
+        if name not in self._numbers or name in self._others:
+            return False
+        self._evaluated.add(name)
+        return True
+
+    def settle_numbers(self) -> None:
+        """At the end of the line: flag it where arithmetic may have met anything but a number."""
+        if any(name not in self._numbers or name in self._others for name in self._evaluated):
+            self.flag("arithmetic evaluates what a variable holds")
 
     def _held(self, word: Word) -> list[AnyWord] | None:
         """What `word`, a variable and nothing else, may hold; None where that is not known."""
@@ -195,6 +231,11 @@ class Sink(ABC):
         """Add the writes of all `words`."""
         for word in words:
             self.write(word, tree=tree)
+
+
+def _is_number(word: AnyWord) -> bool:
+    text = word if isinstance(word, str) else word.text if word.literal else ""
+    return _INTEGER.fullmatch(text) is not None or (isinstance(word, Word) and word.numeric)
 
 
 def _is_open(value: AnyWord) -> bool:

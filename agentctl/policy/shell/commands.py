@@ -72,7 +72,10 @@ class Findings(Sink):
         """Assignments in front: inert ones are looked through, others need a rule that names them."""
         whole = Call([*[_as_word(assignment) for assignment in assignments], *call.words])
         call.prefixed = True
-        if all(inert_before_command(one.name, _literal(one.value)) for one in assignments):
+        for assignment in assignments:
+            self.holds(assignment.name, None)
+        splits = call.program == "read" and all(one.name == "IFS" for one in assignments)
+        if splits or all(inert_before_command(one.name, _literal(one.value)) for one in assignments):
             call.outer = (whole.argv(),)
             return
         self.emit(whole)
@@ -81,18 +84,22 @@ class Findings(Sink):
 
     def _bare(self, assignment: Assignment) -> None:
         """An assignment that stays: the line's own variables are free, the shell's state is not told."""
-        plain = assignment.as_written.startswith(f"{assignment.name}=") and assignment.value is not None
-        values = [assignment.value] if plain and assignment.value is not None else None
-        self.sets(assignment.name, values, as_written=text_of(_as_word(assignment)))
+        head = assignment.as_written.partition("=")[0]
+        values = [assignment.value] if assignment.value is not None and "[" not in head else None
+        self.holds(assignment.name, values, appended=head.endswith("+"))
+        self._sets(assignment.name, text_of(_as_word(assignment)))
 
-    def sets(self, name: str, values: list[AnyWord] | None, *, as_written: str = "") -> None:
+    def sets(self, name: str, values: list[AnyWord] | None) -> None:
         """See Listener."""
         self.holds(name, values)
+        self._sets(name, f"{name}=")
+
+    def _sets(self, name: str, as_written: str) -> None:
         if own_variable(name):
             return
         if changes_the_shell(name):
             self.flag(f"it sets `{name}`, which changes what later commands do")
-        self.effects.append(RunProgram(argv=(as_written or f"{name}=",)))
+        self.effects.append(RunProgram(argv=(as_written,)))
 
     def redirect(self, redirect: Redirect) -> None:
         """See Listener."""
@@ -160,6 +167,7 @@ class Findings(Sink):
             Reader(text, inside).read_all()
         except Refused as refused:
             inside.flag(refused.reason)
+        inside.settle_numbers()
         for reason in inside.reasons:
             self.flag(f"what `{call.program}` is given cannot be told: {reason}")
         via = (*call.via, call.program)

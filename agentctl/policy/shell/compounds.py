@@ -171,7 +171,6 @@ class CompoundReader(SimpleReader):
     def _three_parts(self) -> None:
         for closer in (";", ";", "))"):
             self.arithmetic(closer)
-        self.flag("a loop's arithmetic evaluates what a variable holds")
 
     def _for_words(self, keyword: str) -> None:
         match = NAME.match(self.text, self.pos)

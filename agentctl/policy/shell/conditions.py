@@ -7,7 +7,6 @@ from agentctl.policy.shell.words import AnyWord, Refused
 
 _REGEX = re.compile(r"(?:[A-Za-z0-9_.^*+?|()\[\]:/@%#,={}~<>&;!-]|\\[^\n])*\$?(?=[ \t\n])")
 _ARITHMETIC = frozenset({"-eq", "-ne", "-lt", "-le", "-gt", "-ge"})
-_INTEGER = re.compile(r"-?[0-9]+")
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -62,7 +61,7 @@ def _check(lexer: Lexer, words: list[AnyWord]) -> None:
         if word in {"-v", "-R"} and not (at + 1 < len(words) and _is_name(words[at + 1])):
             lexer.flag("`-v` evaluates the name it is given")
         if word in _ARITHMETIC and not all(
-            _is_number(near) for near in words[at - 1 : at] + words[at + 1 : at + 2]
+            lexer.counts(near) for near in words[at - 1 : at] + words[at + 1 : at + 2]
         ):
             lexer.flag("a number's comparison evaluates what a variable holds")
 
@@ -70,9 +69,3 @@ def _check(lexer: Lexer, words: list[AnyWord]) -> None:
 def _is_name(word: AnyWord) -> bool:
     value = word if isinstance(word, str) else word.text if word.literal else ""
     return _PLAIN_NAME.fullmatch(value) is not None
-
-
-def _is_number(word: AnyWord) -> bool:
-    if isinstance(word, str):
-        return _INTEGER.fullmatch(word) is not None
-    return word.numeric or (word.literal and _INTEGER.fullmatch(word.text) is not None)

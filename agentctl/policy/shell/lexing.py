@@ -3,6 +3,7 @@
 import re
 from abc import ABC, abstractmethod
 
+from agentctl.policy.shell.arithmetic import arithmetic_names
 from agentctl.policy.shell.words import AnyWord, Refused, Word, ansi_c, expand_braces, may_expand_braces
 
 PLAIN = re.compile(r"[A-Za-z0-9_./:@%+,=^-]+(?=[ \t\n;&|<>()]|\Z)")
@@ -82,6 +83,14 @@ class Lexer(ABC):
     @abstractmethod
     def known(self, name: str) -> str | None:
         """Return the value of variable `name` where it is certain (HOME, PWD)."""
+
+    @abstractmethod
+    def evaluates(self, used: set[str], changed: set[str]) -> None:
+        """Note that arithmetic evaluates the variables `used`, and sets those in `changed` to a number."""
+
+    @abstractmethod
+    def counts(self, word: AnyWord) -> bool:
+        """Whether `word` is a number, or a variable that holds nothing else in this line."""
 
     def blanks(self) -> None:
         """Skip blanks and line continuations."""
@@ -277,8 +286,11 @@ class Lexer(ABC):
             if level == 0 and self.text.startswith(closer, self.pos):
                 inside = self.text[from_ : self.pos]
                 self.pos += len(closer)
-                if re.search(r"[^0-9\s+*/%()<>=!&|^~?:,-]", inside):
+                names = arithmetic_names(inside)
+                if names is None:
                     self.flag("arithmetic evaluates what a variable holds")
+                else:
+                    self.evaluates(*names)
                 return
             if char in "$`":
                 self.quoted_piece(draft, char, _DOUBLE_RUN, "")

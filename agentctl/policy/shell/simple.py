@@ -61,6 +61,12 @@ class Listener(Protocol):
     def known(self, name: str) -> str | None:
         """The value of a variable where it is certain."""
 
+    def evaluates(self, used: set[str], changed: set[str]) -> None:
+        """Arithmetic evaluates the variables `used`, and sets those in `changed` to a number."""
+
+    def counts(self, word: AnyWord) -> bool:
+        """Whether `word` is a number, or a variable that holds nothing else in this line."""
+
 
 class SimpleReader(Lexer):
     """Reads simple commands and tells `listener`."""
@@ -93,6 +99,14 @@ class SimpleReader(Lexer):
     def known(self, name: str) -> str | None:
         """See Lexer."""
         return self.listener.known(name)
+
+    def evaluates(self, used: set[str], changed: set[str]) -> None:
+        """See Lexer."""
+        self.listener.evaluates(used, changed)
+
+    def counts(self, word: AnyWord) -> bool:
+        """See Lexer."""
+        return self.listener.counts(word)
 
     def parameter(self, *, quoted: bool) -> tuple[str, bool, bool]:
         """See Lexer."""
