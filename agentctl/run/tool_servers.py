@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from agentctl.blueprint.model import Blueprint, StageTable
+from agentctl.errors import ToolServerMissing
 from agentctl.executor.file_types import Roots
 from agentctl.executor.sandbox_policy import SandboxKind, SandboxPolicy
 from agentctl.records import dataclass
@@ -17,7 +18,7 @@ from agentctl.tools.mcp.server import OauthPlan, ServerPlan
 from agentctl.tools.mcp.source import McpTools, wants
 from agentctl.tools.outside import ToolSource, Wanted
 
-_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 _SHORTEST_SECRET = 4
 _BARE = SandboxPolicy(kind=SandboxKind.NONE)
 
@@ -69,8 +70,17 @@ def _sandbox(settings: Settings, blueprint: Blueprint | None, server: str) -> Sa
 
 
 def server_sources(house: House, plans: tuple[ServerPlan, ...]) -> tuple[ToolSource, ...]:
-    """Return where a run gets the tools of its servers from; empty when it wants none."""
-    if not plans or house.servers is None:
+    """Return where a run gets the tools of its servers from; empty when it wants none.
+
+    Raises:
+        ToolServerMissing: one is required, and this process runs no servers.
+    """
+    if house.servers is None:
+        needed = next((plan for plan in plans if plan.required), None)
+        if needed is not None:
+            raise ToolServerMissing(f"The MCP server {needed.name!r} is required; no servers are run here.")
+        return ()
+    if not plans:
         return ()
     return (McpTools(pool=house.servers, executor=house.executor, plans=plans),)
 
@@ -153,11 +163,13 @@ class _Filling:
 
         def value(match: re.Match[str]) -> str:
             found = environ.get(match[1])
+            if found is None and match[2] is not None:
+                return match[2]
             if found is None:
                 self.fault = self.fault or f"the environment variable {match[1]} is not set"
                 return ""
             if len(found) >= _SHORTEST_SECRET:
-                self.secrets[found] = match[0]
+                self.secrets[found] = f"${{{match[1]}}}"
             return found
 
         return _VARIABLE.sub(value, text)

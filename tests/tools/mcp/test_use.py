@@ -378,3 +378,54 @@ def test_names_fit_every_service() -> None:
 )  # fmt: skip
 def test_a_glob_selects_the_servers_it_could_mean(pattern: str, selects: bool) -> None:  # noqa: FBT001
     assert may_select(pattern, "git") is selects
+
+
+async def test_several_messages_in_one_line_and_a_byte_order_mark_are_read(tmp_path: Path) -> None:
+    command = program("""
+        sys.stdout.buffer.write(b"\\xef\\xbb\\xbf")
+        def call(m):
+            note = {"jsonrpc": "2.0", "method": "notifications/x"}
+            write(json.dumps([note, {"jsonrpc": "2.0", "id": m["id"], "result": text("both")}]) + "\\n")
+        serve(call)
+    """)
+    async with running(tmp_path, plan(tmp_path, command=command)) as run:
+        assert (await run.call("srv__echo")).text == "both"
+        assert run.notes() == ""
+
+
+async def test_bytes_that_are_no_text_are_skipped(tmp_path: Path) -> None:
+    command = program("""
+        sys.stdout.buffer.write(b"\\xff\\xfe{}[\\n[1, 2]\\n42\\n")
+        serve(echo)
+    """)
+    async with running(tmp_path, plan(tmp_path, command=command)) as run:
+        assert (await run.call("srv__echo", text="hi")).text == "hi"
+        assert "not of the protocol" in run.notes()
+
+
+async def test_a_server_may_speak_first_and_ask_for_what_nobody_knows(tmp_path: Path) -> None:
+    command = program("""
+        send(id="s1", method="ping")
+        send(id="s2", method="no/such/thing")
+        send(id=99, result={})
+        serve(echo)
+    """)
+    async with running(tmp_path, plan(tmp_path, command=command)) as run:
+        assert (await run.call("srv__echo", text="hi")).text == "hi"
+
+
+async def test_one_bad_entry_does_not_hide_the_other_tools(tmp_path: Path) -> None:
+    command = program("""
+        TOOLS = [{"name": "bare", "inputSchema": {"$schema": "x", "properties": None}}, {"name": "none"},
+                 {"inputSchema": {}}, "nonsense", tool("echo", outputSchema={"type": "object"})]
+        serve(echo)
+    """)
+    async with running(tmp_path, plan(tmp_path, command=command)) as run:
+        names = run.names
+        bare = run.source.tools()[0].tool.spec
+        output = await run.call("srv__echo", text="without the promised JSON")
+
+    assert names == ["srv__bare", "srv__none", "srv__echo"]
+    assert bare.parameters == {"type": "object", "properties": {}}
+    assert bare.description == "bare of the server srv"
+    assert output.text == "without the promised JSON"

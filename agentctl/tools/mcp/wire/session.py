@@ -46,6 +46,7 @@ from agentctl.tools.mcp.server import (
 from agentctl.tools.mcp.wire.calls import Calls
 from agentctl.tools.mcp.wire.content import call_output, listing, prompt_output, resource_output
 from agentctl.tools.mcp.wire.login import oauth
+from agentctl.tools.mcp.wire.mending import Mending
 from agentctl.tools.mcp.wire.stdio import LONGEST_MESSAGE, StdioTransport
 
 Result = TypeVar("Result")
@@ -75,7 +76,7 @@ async def open_session(
             else _local(plan, executor, report, session) as transport
         ):
             client = Client(
-                transport,
+                Mending(transport),
                 client_info=Implementation(name="agentctl", version=__version__),
                 elicitation_callback=session.calls.elicit,
                 list_roots_callback=session.calls.roots,
@@ -297,7 +298,9 @@ def _remote(tool: Tool) -> RemoteTool:
         hints.append("destructive")
     if notes is not None and notes.open_world_hint:
         hints.append("reaches beyond this machine")
+    # Some services refuse an object without `properties`, and a schema that names its dialect.
     schema: JsonObject = {**tool.input_schema, "type": "object"}
+    schema["properties"] = schema.get("properties") or {}
     schema.pop("$schema", None)
     return RemoteTool(
         name=tool.name,

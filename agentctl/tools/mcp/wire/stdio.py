@@ -1,5 +1,7 @@
 """A server's standard streams as messages: a JSON object a line, among whatever else a program prints."""
 
+import codecs
+import json
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
@@ -7,7 +9,14 @@ from dataclasses import dataclass, field
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.shared.message import SessionMessage
-from mcp_types import METHOD_NOT_FOUND, ErrorData, JSONRPCError, JSONRPCRequest, jsonrpc_message_adapter
+from mcp_types import (
+    METHOD_NOT_FOUND,
+    ErrorData,
+    JSONRPCError,
+    JSONRPCMessage,
+    JSONRPCRequest,
+    jsonrpc_message_adapter,
+)
 
 from agentctl.errors import ToolError
 from agentctl.executor.api import CommandRequest, Conversation, Executor
@@ -114,18 +123,19 @@ class _Carrier:
             self.over.set()
 
     async def _pass_on(self, line: bytes) -> None:
-        line = line.strip()
+        line = line.removeprefix(codecs.BOM_UTF8).strip()
         if not line:
             return
         try:
-            message = jsonrpc_message_adapter.validate_json(line, by_name=False)
+            messages = _messages(line)
         except ValueError:
             self.report.stray_lines += 1
             if not self.report.first_stray:
                 self.report.first_stray = line[:_LONGEST_SHOWN].decode("utf-8", "replace")
             return
         try:
-            await self._hearing.send(SessionMessage(message))
+            for message in messages:
+                await self._hearing.send(SessionMessage(message))
         except (anyio.BrokenResourceError, anyio.ClosedResourceError):
             self.over.set()
 
@@ -151,6 +161,17 @@ class _Carrier:
             await self._hearing.send(SessionMessage(answer))
         except (anyio.BrokenResourceError, anyio.ClosedResourceError):
             return
+
+
+def _messages(line: bytes) -> list[JSONRPCMessage]:
+    """Return the messages of a line: one, or several in an array, as the protocol of March 2025 had it.
+
+    Raises:
+        ValueError: it is none.
+    """
+    if not line.startswith(b"["):
+        return [jsonrpc_message_adapter.validate_json(line, by_name=False)]
+    return [jsonrpc_message_adapter.validate_python(one, by_name=False) for one in json.loads(line)]
 
 
 _PROBE = "server/discover"
