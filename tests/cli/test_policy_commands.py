@@ -198,3 +198,27 @@ def test_without_defaults_and_entries_nothing_is_safe(here: Path, capsys: pytest
 
     assert (said.out, said.code) == ("", 0)
     assert "defaults = false" in said.err
+
+
+def test_a_stages_limit_holds_while_in_the_stage(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "two.toml").write_text(
+        """
+[agent]
+name = "two"
+[model]
+use = ["scripted:"]
+[stages.first]
+available_tools = ["current_time"]
+limits = { steps = 1 }
+[script]
+[[script.replies]]
+text = "What time is it?"
+tool_calls = [{ tool = "current_time" }]
+[[script.replies]]
+text = "Late."
+""",
+        encoding="utf-8",
+    )
+
+    assert Said(capsys, "run", "./two.toml", "go").code == 6
+    assert "1 are allowed (limits.steps)" in Said(capsys, "runs", "show", "last").out
