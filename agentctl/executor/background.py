@@ -124,6 +124,8 @@ class Background:
         with anyio.move_on_after(_LAST_WORD_S, shield=True):
             for running in processes:
                 await running.supervised.over()
+        for running in processes:
+            running.supervised.give_up()
 
     def _find(self, process_id: str) -> _Running:
         running = self._processes.get(process_id)

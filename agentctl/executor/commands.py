@@ -100,7 +100,7 @@ class Commands:
             streams, ends = self._streams(request, ready, stack)
             command = await self._launch(request, ready, boxed, ends)
             stack.callback(command.close)
-            await _listen(command, streams)
+            await _listen(command, streams, ready.timeout_s)
             if command.ended is None:
                 raise ToolError(
                     "The process that supervised the command was killed by something else; the command was "
@@ -111,8 +111,6 @@ class Commands:
             outputs = [stream.collector.finish() for stream in streams]
         for output in outputs:
             self._spilled += output.spill_bytes
-            if output.spill is not None:
-                self._ledger.leave_out(output.spill)
         ended = command.ended
         _check_sandbox(boxed, ended, outputs[-1].text)
         exit_code, signal = exit_of(ended["status"])
@@ -185,8 +183,11 @@ def supervisor_request(boxed: Boxed, ready: Ready, *, timeout_s: float, log_keep
     )
 
 
-async def _listen(command: Supervised, streams: list[_Stream]) -> None:
+async def _listen(command: Supervised, streams: list[_Stream], timeout_s: float) -> None:
     """Read until nothing of the command is left; when cancelled, first see to it that nothing is.
+
+    The supervisor keeps the time. Should a command have stopped it (by tracing it, which its user may do), it
+    is ended here a little later, with all it has.
 
     Raises:
         ToolError: it could not be started.
@@ -197,7 +198,8 @@ async def _listen(command: Supervised, streams: list[_Stream]) -> None:
             for stream in streams:
                 group.start_soon(_read, stream)
             try:
-                await command.over()
+                with anyio.move_on_after(timeout_s + _LAST_WORD_S):
+                    await command.over()
             except ToolError as error:
                 failure = error
             group.cancel_scope.cancel()
@@ -206,6 +208,7 @@ async def _listen(command: Supervised, streams: list[_Stream]) -> None:
             command.stop()
             with anyio.move_on_after(_LAST_WORD_S, shield=True):
                 await command.over()
+            command.give_up()
     if failure is not None:
         raise failure
 

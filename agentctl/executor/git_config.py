@@ -104,6 +104,7 @@ def _value(text: str, position: int) -> tuple[str, int]:
     if text[position] != "=":
         raise NotAConfig
     pieces: list[str] = []
+    solid = 0
     quoted = False
     position += 1
     while position < len(text) and (text[position] != "\n" or quoted):
@@ -118,12 +119,17 @@ def _value(text: str, position: int) -> tuple[str, int]:
         elif character == "\\":
             position += 1
             pieces.append(_escaped(text, position))
-        else:
+            solid = len(pieces)
+        elif quoted or character not in _BLANK:
+            pieces.append(character)
+            solid = len(pieces)
+        elif pieces:
+            # Blanks count between what is not blank only.
             pieces.append(character)
         position += 1
     if quoted:
         raise NotAConfig
-    return "".join(pieces).strip(), position
+    return "".join(pieces[:solid]), position
 
 
 def _escaped(text: str, position: int) -> str:

@@ -35,6 +35,7 @@ class Supervised:
         self._control = control
         self._rest = b""
         self.pid = 0
+        self._supervisor = 0
         self.ended: Ended | None = None
         self.lost = False
         """The supervisor was killed by something else."""
@@ -88,6 +89,8 @@ class Supervised:
         if "failed" in said:
             self.lost = True
             raise _start_failed(said["failed"], said["about"])
+        if "supervisor" in said:
+            self._supervisor = said["supervisor"]
         if "started" in said:
             self.pid = said["started"]
         if "ended" in said:
@@ -97,6 +100,13 @@ class Supervised:
         """Ask that the command and all it started be ended. Idempotent; returns at once."""
         with suppress(OSError):
             self._control.send(b"s")
+
+    def give_up(self) -> None:
+        """End a supervisor that does not answer; the launcher ends what it leaves."""
+        self.lost = self.ended is None
+        if self._supervisor and self.lost:
+            with suppress(OSError):
+                os.kill(self._supervisor, signal.SIGKILL)
 
     def close(self) -> None:
         """Let go; what still runs is ended by the supervisor. Idempotent."""

@@ -178,18 +178,18 @@ class LocalExecutor:
 
     async def measure(self, roots: Roots) -> WorkdirState:
         """Return the state of the workdir; see `Measures.measure`."""
-        return await _in_thread(self._ledger.measure, self._measured(roots), _checkpoint)
+        return await _in_thread(self._ledger.measure, *self._measured(roots), _checkpoint)
 
     async def changed_since(self, before: WorkdirState, roots: Roots) -> WorkdirChange:
         """Return what commands changed since; see `Measures.changed_since`."""
-        return await _in_thread(self._ledger.changed_since, before, self._measured(roots), _checkpoint)
+        return await _in_thread(self._ledger.changed_since, before, *self._measured(roots), _checkpoint)
 
-    def _measured(self, roots: Roots) -> tuple[Path, ...]:
-        """Return the places whose files count: workdir and temp folder, once each."""
+    def _measured(self, roots: Roots) -> tuple[tuple[Path, ...], Path]:
+        """Return the places whose files count, workdir and temp folder once each, and the temp folder."""
         workdir, temp = self._pins.resolved(roots.workdir), self._pins.resolved(roots.temp)
         if temp.is_relative_to(workdir):
-            return (workdir,)
-        return (temp,) if workdir.is_relative_to(temp) else (workdir, temp)
+            return (workdir,), temp
+        return ((temp,) if workdir.is_relative_to(temp) else (workdir, temp)), temp
 
     async def free_bytes(self, path: Path) -> int:
         """Return what may still be written where a path is; see `Measures.free_bytes`."""

@@ -28,8 +28,14 @@ _COUNTED_WRITES = frozenset({"ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs"})
 FileKey = tuple[int, int, int, int]
 
 
-def take_state(roots: Iterable[Path], checkpoint: Callable[[], None]) -> WorkdirState:
-    """Return the files and directories under some roots as they stand. Links are not followed. Blocks."""
+def take_state(
+    roots: Iterable[Path], left_out: Iterable[Path], checkpoint: Callable[[], None]
+) -> WorkdirState:
+    """Return the files and directories under some roots as they stand, without what is under `left_out`.
+
+    Links are not followed. Blocks.
+    """
+    passed_over = {os.fsencode(place) for place in left_out}
     files: dict[bytes, FileKey] = {}
     recent: list[bytes] = []
     directories: dict[bytes, int] = {}
@@ -45,7 +51,8 @@ def take_state(roots: Iterable[Path], checkpoint: Callable[[], None]) -> Workdir
             with os.scandir(place) as entries:
                 for entry in entries:
                     if entry.is_dir(follow_symlinks=False):
-                        waiting.append(entry.path)
+                        if entry.path not in passed_over:
+                            waiting.append(entry.path)
                     else:
                         key = files[entry.path] = _key(entry.stat(follow_symlinks=False))
                         if key[3] > taken - _MAY_BE_DIRTY_NS:

@@ -55,13 +55,13 @@ def prepare(request: CommandRequest, pins: RootPins, environment: Mapping[str, s
     cwd = workdir if request.cwd is None else _inside(request.cwd, request, pins)
     chosen = chosen_environment(environment, pass_names=request.pass_names, extra=request.environment)
     temp = request.roots.temp
-    os.makedirs(temp, mode=0o700, exist_ok=True)
+    os.makedirs(output_directory(temp), mode=0o700, exist_ok=True)
     chosen.setdefault("HOME", str(request.roots.home))
     if "TMPDIR" not in request.environment:
         chosen["TMPDIR"] = str(pins.resolved(temp))
     chosen["PWD"] = str(cwd)
     name = _harmless(request.spill_name)
-    directory = pins.resolved(temp) / "output"
+    directory = output_directory(pins.resolved(temp))
     argv, script = _words(request, directory, name)
     limit = request.timeout_s if request.timeout_s > 0 else MAX_TIMEOUT_S
     return Ready(
@@ -74,6 +74,11 @@ def prepare(request: CommandRequest, pins: RootPins, environment: Mapping[str, s
         output_name=name,
         script=script,
     )
+
+
+def output_directory(temp: Path) -> Path:
+    """Return where output and logs of commands are kept, for tools to read and not to be written. Pure."""
+    return temp / "output"
 
 
 def _inside(cwd: Path, request: CommandRequest, pins: RootPins) -> Path:

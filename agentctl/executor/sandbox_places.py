@@ -7,6 +7,7 @@ from pathlib import Path
 
 from agentctl.executor.git_places import GitPlaces, git_places
 from agentctl.executor.paths import follow
+from agentctl.executor.prepare import output_directory
 from agentctl.executor.process_types import CommandRequest
 from agentctl.records import dataclass
 
@@ -72,11 +73,11 @@ def places_for(
     git = git_places(workdir)
     writable = [] if request.read_only else [workdir]
     writable += temp + _existing(_absolute(place, home) for place in policy.write)
-    kept: tuple[Path, ...] = ()
+    kept = tuple(_existing([output_directory(request.roots.temp)]))
     held: tuple[Path, ...] = ()
     if git is not None and not request.read_only:
         writable += [place for place in git.outside if place.exists()]
-        kept, held = git.kept, git.held
+        kept, held = (*kept, *git.kept), git.held
     readable = [*named, *programs, *_existing(request.roots.read_paths), *_resolver(network=policy.network)]
     if not everything:
         readable += _existing(Path(place) for place in SYSTEM_PLACES)

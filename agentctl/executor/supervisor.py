@@ -146,6 +146,8 @@ class _Supervisor:
             self._control = socket.socket(fileno=fds[0])
             self._serve(self._read_request(), fds[1:])
         finally:
+            # Whatever went wrong here, nothing of the command is to be left.
+            self._kill_all()
             os._exit(0)
 
     def _read_request(self) -> Request:
@@ -159,6 +161,8 @@ class _Supervisor:
         return request
 
     def _serve(self, request: Request, fds: list[int]) -> None:
+        # Said before the command can do anything, even stop us.
+        self._say(Answer(supervisor=os.getpid()))
         try:
             command = start(request, fds)
         except OSError as error:
@@ -204,8 +208,9 @@ class _Supervisor:
             poller.register(command.log_pipe, select.POLLIN)
         ready = {fd for fd, _ in poller.poll(max(0, seconds) * 1000 + 1)}
         if self._control.fileno() in ready:
-            # A byte or the end, both mean: stop. What agentctl can still read, it gets.
-            self._control.recv(16)
+            # A byte, the end, or the reset of a peer that was killed: all mean stop.
+            with suppress(OSError):
+                self._control.recv(16)
             self._stop = True
         if command.log_pipe in ready:
             command.pump()
@@ -266,6 +271,15 @@ class _Supervisor:
             _signal(left, signal.SIGSTOP)
             _signal(left | descendants(os.getpid()), signal.SIGKILL)
             self._gone_within(command, 0.05)
+
+    def _kill_all(self) -> None:
+        deadline = monotonic() + _LAST_S
+        while (left := descendants(os.getpid())) and monotonic() < deadline:
+            _signal(left, signal.SIGKILL)
+            sleep(_WITHOUT_WATCH_S)
+            with suppress(OSError):
+                while os.waitpid(-1, os.WNOHANG)[0]:
+                    pass
 
     def _say(self, answer: Answer) -> None:
         with suppress(OSError):

@@ -50,8 +50,10 @@ class Ended(TypedDict):
 
 
 class Answer(TypedDict, total=False):
-    """One line from a supervisor: exactly one of `started`, `failed` and `ended`."""
+    """One line from a supervisor: first `supervisor`, then `started` or `failed`, at last `ended`."""
 
+    supervisor: int
+    """Its own process number."""
     started: int
     """The command's process number."""
     failed: str

@@ -9,6 +9,7 @@ from pathlib import Path
 from agentctl.executor.api import WorkdirChange, WorkdirState
 from agentctl.executor.machine import Machine
 from agentctl.executor.measure import FileKey, any_change_seen, compare, now_ns, take_state
+from agentctl.executor.prepare import output_directory
 
 _NOTHING = WorkdirChange(counted_bytes=0, files=0, paths=())
 
@@ -51,22 +52,26 @@ class WriteLedger:
         key = (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
         self._own[os.fsencode(path)] = key
 
-    def measure(self, roots: tuple[Path, ...], checkpoint: Callable[[], None]) -> WorkdirState:
+    def measure(self, roots: tuple[Path, ...], temp: Path, checkpoint: Callable[[], None]) -> WorkdirState:
         """Return the state to compare with later; walks only where none is known yet."""
         known = self._machine.states.get(roots)
-        if known is None or not all(self._machine.disks.clock_is_ours(root) for root in roots):
-            known = take_state(roots, checkpoint)
+        if known is None or not self._own_clock(roots):
+            known = take_state(roots, (output_directory(temp),), checkpoint)
             self._machine.states[roots] = known
         return replace(known, taken_ns=now_ns(), quiet_mark=self._wrote)
 
     def changed_since(
-        self, before: WorkdirState, roots: tuple[Path, ...], checkpoint: Callable[[], None]
+        self, before: WorkdirState, roots: tuple[Path, ...], temp: Path, checkpoint: Callable[[], None]
     ) -> WorkdirChange:
         """Return what commands changed since a state; walks unless it is certain that nothing did."""
         quiet = self._running == 0 and self._wrote == before.quiet_mark
         if quiet and not any_change_seen(before, self._own):
             return _NOTHING
-        after = take_state(roots, checkpoint)
+        after = take_state(roots, (output_directory(temp),), checkpoint)
         self._machine.states[roots] = after
-        own_clock = all(self._machine.disks.clock_is_ours(root) for root in roots)
-        return compare(before if own_clock else replace(before, taken_ns=0), after, self._own)
+        change = compare(before if self._own_clock(roots) else replace(before, taken_ns=0), after, self._own)
+        self._own = {path: key for path, key in self._own.items() if after.files.get(path) == key}
+        return change
+
+    def _own_clock(self, roots: tuple[Path, ...]) -> bool:
+        return all(self._machine.disks.clock_is_ours(root) for root in roots)

@@ -16,6 +16,7 @@ import anyio
 from agentctl.executor.api import CommandRequest, Roots, SandboxKind, SandboxPolicy
 from agentctl.executor.local import LocalExecutor
 
+HARMLESS = ("write beside the workdir", "read ~/.ssh", "connect by TCP", "connect to a socket file")
 INSIDE = Path(__file__).with_name("sandbox_inside.py")
 
 
@@ -59,6 +60,8 @@ async def main(place: Path, kind: SandboxKind, python: str) -> None:
         "connect to a socket file": _listen(socket.AF_UNIX, socket.SOCK_STREAM, str(outside / "s")),
     }
     known = {
+        # What would harm this machine is tried in a sandbox only.
+        "only": ";".join(HARMLESS) if kind is SandboxKind.NONE else "",
         "outside": str(outside),
         "home": str(home),
         "pid": str(os.getpid()),
@@ -69,6 +72,10 @@ async def main(place: Path, kind: SandboxKind, python: str) -> None:
     }
     executor = LocalExecutor(environment={"PATH": os.environ["PATH"], "HOME": str(home)})
     policy = SandboxPolicy(kind=kind)
+    if kind is not SandboxKind.NONE and await executor.sandbox_in_force(policy) is not kind:
+        print(json.dumps({"kind": "none"}))  # noqa: T201 - its answer
+        await executor.aclose()
+        return
     result = await executor.run(
         CommandRequest(
             command=(python, "-I", str(INSIDE), json.dumps(known)),

@@ -361,19 +361,28 @@ async def test_a_launcher_that_was_killed_is_started_again(hands: Hands) -> None
 
 
 async def test_a_supervisor_that_was_killed_takes_its_command_along(hands: Hands) -> None:
-    def kill_supervisor(_: str) -> None:
-        (line,) = [line for line in alive("sleep 62.1") if line.startswith("sleep")]
-        assert line
-        for place in Path("/proc").iterdir():
-            if place.name.isdigit() and (place / "cmdline").read_bytes() == b"sleep\x0062.1\x00":
-                shell = int((place / "stat").read_text().rpartition(")")[2].split()[1])
-                supervisor = int(Path(f"/proc/{shell}/stat").read_text().rpartition(")")[2].split()[1])
-                os.kill(supervisor, signal.SIGKILL)
+    def parent_of(pid: int) -> int:
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+    def kill_supervisor(text: str) -> None:
+        os.kill(parent_of(int(text)), signal.SIGKILL)
 
     with pytest.raises(ToolError, match="killed by something else"):
-        await hands.run("sleep 62.1 & sleep 0.2; echo x; wait", on_output=kill_supervisor)
+        await hands.run("sleep 62.1 & echo $$; wait", on_output=kill_supervisor)
 
     assert await gone("sleep 62.1")
+
+
+async def test_a_supervisor_that_was_stopped_holds_nobody_up(
+    hands: Hands, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agentctl.executor.commands._LAST_WORD_S", 0.3)
+
+    with pytest.raises(ToolError, match="killed by something else"):
+        await hands.run("kill -STOP $PPID; sleep 62.3", timeout_s=0.3)
+
+    assert await gone("sleep 62.3")
+    assert (await hands.run("echo next")).output.text == "next\n"
 
 
 async def test_one_machine_serves_many_executors(roots: object, hands: Hands) -> None:

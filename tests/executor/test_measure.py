@@ -113,6 +113,19 @@ async def test_a_quiet_command_costs_no_walk(
         pytest.skip("this file system's writes are not counted by the kernel")
 
 
+async def test_output_that_agentctl_keeps_is_not_counted(hands: Hands, workdir: Path) -> None:
+    before = await hands.executor.measure(hands.roots)
+    status = await hands.executor.start(
+        CommandRequest(command="seq 1 50000; exec sleep 64.2", roots=hands.roots, sandbox=NO_SANDBOX)
+    )
+    await hands.run("seq 1 50000; printf x > f")
+
+    change = await hands.executor.changed_since(before, hands.roots)
+
+    await hands.executor.kill(status.process_id)
+    assert change == WorkdirChange(counted_bytes=1, files=1, paths=(str(workdir / "f"),))
+
+
 async def test_changes_of_many_commands_are_told_with_some_of_their_names(hands: Hands) -> None:
     change = await changed_by(hands, "for n in $(seq 1 150); do echo $n > f$n; done")
 

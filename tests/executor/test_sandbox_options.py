@@ -169,6 +169,16 @@ async def test_the_workdir_can_be_read_only(boxed: Hands, workdir: Path) -> None
     assert (workdir / "f").read_text() == "old"
 
 
+async def test_kept_output_can_not_be_written_by_commands(boxed: Hands) -> None:
+    await boxed.run("seq 1 50000", SandboxPolicy())
+
+    result = await boxed.run(
+        "echo x > $TMPDIR/output/new; rm -f $TMPDIR/output/*; ls $TMPDIR/output | wc -l", SandboxPolicy()
+    )
+
+    assert result.output.text.endswith("1\n")
+
+
 async def test_a_place_can_be_made_writable_hidden_or_shown(boxed: Hands, tmp_path: Path) -> None:
     for name in ("a", "b", "c"):
         (tmp_path / name).mkdir()
