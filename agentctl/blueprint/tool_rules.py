@@ -1,12 +1,15 @@
 """The tools that a blueprint may name, and every name or rule in it that is none."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 from agentctl.blueprint.model import Blueprint
-from agentctl.errors import Position, Problem
+from agentctl.errors import InvalidInput, Position, Problem, UsageError
 from agentctl.policy.rules import ToolNames
 from agentctl.policy.written import BUILT_IN_NAMES, rule_problems, table_problems
 from agentctl.tables.outside_tools import script_tools, user_tool_names
+from agentctl.tables.script_header import has_header, parse_script
+from agentctl.toml.read import read_file
 
 
 def tool_names(blueprint: Blueprint) -> ToolNames:
@@ -29,12 +32,33 @@ def problems_of_rules(blueprint: Blueprint) -> tuple[Problem, ...]:
     With `dynamic_tools` a stage may offer a tool that does not exist yet.
     """
     names = tool_names(blueprint)
+    folder = blueprint.source.path.parent / "tools"
+    scripts = [problem for path in script_tools(folder) for problem in _script_problems(blueprint, path)]
     tables = [blueprint.tool_permissions, *(stage.tool_permissions for stage in blueprint.in_order)]
     return (
+        *scripts,
         *table_problems(tables, names),
         *rule_problems(_single_rules(blueprint), names),
         *([] if blueprint.agent.dynamic_tools else _unknown_tools(blueprint, names)),
     )
+
+
+def is_named(blueprint: Blueprint, tool: str) -> bool:
+    """Tell whether a stage lists a tool by its name, not by a glob. Pure."""
+    return any(tool in stage.available_tools for stage in blueprint.in_order)
+
+
+def _script_problems(blueprint: Blueprint, path: Path) -> tuple[Problem, ...]:
+    """What is wrong with a file that means to be a script tool, or is listed as one."""
+    try:
+        data = read_file(path, what="script tool")
+        if has_header(data) or is_named(blueprint, path.stem):
+            parse_script(data, file=str(path))
+    except InvalidInput as error:
+        return error.problems
+    except UsageError as error:
+        return (Problem(position=Position(file=str(path)), message=error.message),)
+    return ()
 
 
 def _used(blueprint: Blueprint) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""`agentctl tools`: what needs no prompt, and which file says so."""
+"""`agentctl tools`: which tools there are, what needs no prompt, and which file says so."""
 
 import json
 import sys
@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from agentctl.cli.tool_list import listed_tools
 from agentctl.policy.safe_data import safe_list
 from agentctl.policy.safe_list import SafeEntry
 from agentctl.policy.written import BUILT_IN_NAMES
@@ -15,7 +16,7 @@ from agentctl.settings.rules import names_for, shipped_table
 
 app = typer.Typer(
     name="tools",
-    help="What tools may do without a prompt.",
+    help="Which tools there are, and what they may do without a prompt.",
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -24,7 +25,30 @@ app = typer.Typer(
 
 @app.callback()
 def _group() -> None:
-    """What tools may do without a prompt."""
+    """Which tools there are, and what they may do without a prompt."""
+
+
+@app.command("list")
+def list_tools(
+    blueprint: Annotated[str, typer.Argument(help="A blueprint whose own tools are listed too.")] = "",
+    *,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON array on stdout.")] = False,
+) -> None:
+    """Show every tool, who brought it, and what it does. Nothing is started or imported.
+
+    Built-in tools; plugins that are installed; script tools in the tools/ folder of your config; with
+    BLUEPRINT also the scripts beside it and its MCP servers.
+
+    Examples: agentctl tools list · agentctl tools list ./agent.toml --json
+    """
+    found = listed_tools(blueprint)
+    if as_json:
+        sys.stdout.write(json.dumps([tool.record() for tool in found], ensure_ascii=False) + "\n")
+        return
+    width = max(len(tool.name) for tool in found)
+    for tool in found:
+        first = (tool.fault or tool.description).partition("\n")[0]
+        sys.stdout.write(f"{tool.name:<{width}}  {tool.origin}: {first}\n")
 
 
 @app.command("safe")

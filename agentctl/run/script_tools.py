@@ -8,13 +8,14 @@ from typing import Literal
 from agentctl.agent.script_reach import Permission
 from agentctl.blueprint.code import CodeLoader
 from agentctl.blueprint.model import Blueprint
+from agentctl.blueprint.tool_rules import is_named
 from agentctl.errors import InvalidInput, Position, Problem, UsageError
 from agentctl.protocol.tool_names import RULE_NAMES, SCRIPT_FUNCTIONS, TOOL_ALIASES
 from agentctl.records import dataclass
 from agentctl.run.house import House
 from agentctl.settings.settings import Settings
 from agentctl.tables.outside_tools import Plugin, loaded_plugins, plugins, script_tools, user_scripts
-from agentctl.tables.script_header import Script, parse_script
+from agentctl.tables.script_header import Script, has_header, parse_script
 from agentctl.toml.read import read_file
 from agentctl.tools.definition import Tool
 from agentctl.tools.script.engine import engine_missing
@@ -76,6 +77,8 @@ def blueprint_scripts(blueprint: Blueprint, code: CodeLoader) -> Iterator[FoundS
     for path in script_tools(folder / "tools"):
         position = Position(file=str(path))
         data = code.read(str(path.relative_to(folder)), position=position)
+        if not has_header(data) and not is_named(blueprint, path.stem):
+            continue  # a program that lies there for some other reason
         yield FoundScript(script=_parsed(data, path), origin="blueprint")
 
 
@@ -117,7 +120,8 @@ def _plugin_tool(plugin: Plugin) -> Tool:
     position = Position(file=plugin.reference)
     try:
         found = loaded_plugins([plugin.name])[plugin.name]
-        made: object = found() if callable(found) and not hasattr(found, "prepare") else found
+        makes = isinstance(found, type) or not hasattr(found, "prepare")
+        made: object = found() if callable(found) and makes else found
     except Exception as error:
         message = f"the {where} fails: {type(error).__name__}: {error}"
         raise InvalidInput((Problem(position=position, message=message),)) from error

@@ -192,7 +192,9 @@ def test_unknown_keys_in_a_stage_raise_no_false_alarm_about_the_rest_of_it() -> 
 
 def test_tools_from_scripts_beside_the_blueprint_and_from_servers_are_known(tmp_path: Path) -> None:
     (tmp_path / "tools").mkdir()
-    (tmp_path / "tools" / "count_words.py").write_text("")
+    header = '# /// tool\n# description = "Count."\n# ///\n'
+    (tmp_path / "tools" / "count_words.py").write_text(f"{header}def run():\n    return 1\n")
+    (tmp_path / "tools" / "release.py").write_text("print('an ordinary program')\n")
     text = (
         MINIMAL
         + 'available_tools = ["count_words", "github__issue"]\n[tool_permissions]\ncount_words = "deny"\n'
@@ -201,6 +203,14 @@ def test_tools_from_scripts_beside_the_blueprint_and_from_servers_are_known(tmp_
     blueprint = load(text, tmp_path / "b.toml")
 
     assert blueprint.entry.available_tools == ("count_words", "github__issue")
+
+
+def test_a_fault_in_the_header_of_a_script_tool_is_a_problem_of_the_blueprint(tmp_path: Path) -> None:
+    (tmp_path / "tools").mkdir()
+    (tmp_path / "tools" / "count.py").write_text("# /// tool\n# nam = 1\n# ///\n")
+
+    with pytest.raises(InvalidInput, match=r"tools/count\.py:2:3: nam: unknown key"):
+        load(MINIMAL + "available_tools = []", tmp_path / "b.toml")
 
 
 def test_the_users_own_script_tools_are_known(agentctl_home: Path) -> None:
