@@ -28,6 +28,8 @@ def server_plans(house: House, blueprint: Blueprint, workdir: Path) -> tuple[Ser
 
     Nothing is started.
     """
+    if not house.settings.config.mcp_servers and not blueprint.mcp_servers:
+        return ()
     roots = Roots(workdir=workdir, temp=house.temp_of("servers"), home=Path.home().resolve())
     return tuple(
         plan

@@ -77,6 +77,30 @@ async def test_a_form_is_asked_field_by_field_and_names_the_server(tmp_path: Pat
     assert [question.call_id for question in run.person.asked][:2] == ["c1", "c1/2"]
 
 
+async def test_defaults_of_a_form_can_be_taken(tmp_path: Path) -> None:
+    body = """
+    METHOD = "elicitation/create"
+    PARAMS = {"message": "m", "requestedSchema": {"type": "object", "required": ["word", "sure", "colours"],
+        "properties": {
+            "word": {"type": "string", "default": "x"},
+            "sure": {"type": "boolean", "default": False},
+            "colour": {"type": "string", "enum": ["r", "g"], "default": "g"},
+            "colours": {"type": "array", "items": {"enum": ["r", "g"]}}}}}
+    """
+    async with running(tmp_path, plan(tmp_path, command=program(body + ASKING))) as run:
+        run.person.answers = [
+            PersonAnswer(text=""),
+            PersonAnswer(option="(take the default)"),
+            PersonAnswer(option="(take the default)"),
+            PersonAnswer(text="g, r"),
+        ]
+        output = await run.call("srv__echo")
+
+    assert output.text == (
+        '{"action": "accept", "content": {"word": "x", "sure": false, "colour": "g", "colours": ["g", "r"]}}'
+    )
+
+
 @pytest.mark.parametrize(
     ("answer", "action"),
     [
