@@ -14,6 +14,7 @@ from agentctl.cli.wiring import open_house
 from agentctl.protocol.values import JsonObject
 from agentctl.run.house import House
 from agentctl.run.many import ManyResult, exit_code_of, run_many
+from agentctl.run.open_files import make_room
 from agentctl.run.start import Order
 from agentctl.settings.settings import Settings
 from agentctl.terminal.api import Streams, open_device, open_terminal, serve_prompts
@@ -31,7 +32,12 @@ def launch_many(
     trust: str,
     output: Output,
 ) -> int:
-    """Run all orders in this process and return one exit code."""
+    """Run all orders in this process and return one exit code.
+
+    Raises:
+        UsageError: this process may not open as many files as so many runs need.
+    """
+    make_room(min(max_workers, len(orders)))
 
     async def main() -> int:
         async with open_house(settings, blueprint) as house:

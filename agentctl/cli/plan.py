@@ -13,6 +13,7 @@ from agentctl.blueprint.tool_rules import tool_names
 from agentctl.cli.launch import overrides
 from agentctl.cli.options import Allow, Ask, Deny, Limit, Model, Yolo, launch_flags
 from agentctl.cli.planning import RunPlan, StagePlan, ToolPlan, ceiling_rows, plan_of
+from agentctl.cli.planning_children import child_lines, child_record, children_of
 from agentctl.policy.ceilings import DISK_FLOOR_BYTES, Ceilings
 from agentctl.policy.layers import Saying
 from agentctl.policy.refusals import number, sized
@@ -40,18 +41,22 @@ def plan(  # noqa: PLR0913 - one parameter an option of the command line
 ) -> None:
     """Show what holds in a run: tools with the rule that decides, by stage; limits, models, hooks, servers.
 
-    Nothing of the blueprint is run or imported, and no model is called. Takes the flags of `run`.
+    For each sub-agent that it may start: what its own blueprint allows, and what is left of it here. Nothing
+    of the blueprint is run or imported, and no model is called. Takes the flags of `run`.
 
     Examples: agentctl plan coder · agentctl plan coder --yolo --deny 'shell(git push *)'
     """
     flags = launch_flags(yolo=yolo, allow=allow, ask=ask, deny=deny, on_ask="deny", limit=limit)
     loaded = load(blueprint)
     settings = load_settings(overrides(flags.limits, model))
-    found = plan_of(settings, loaded, checked_workdir(workdir), launch_rules(flags, tool_names(loaded)))
+    launch = launch_rules(flags, tool_names(loaded))
+    found = plan_of(settings, loaded, checked_workdir(workdir), launch)
+    children = children_of(settings, found, launch)
     if as_json:
-        sys.stdout.write(json.dumps(_record(found)) + "\n")
+        record = _record(found) | {"children": [child_record(child) for child in children]}
+        sys.stdout.write(json.dumps(record) + "\n")
         return
-    for line in _lines(found):
+    for line in (*_lines(found), *child_lines(children)):
         sys.stdout.write(f"{line}\n")
 
 

@@ -49,6 +49,8 @@ class StagePlan:
     entry: bool
     model: ModelChoice
     tools: tuple[ToolPlan, ...]
+    layers: Layers
+    """All rules that hold in it."""
     ceilings: Ceilings
     sandbox: SandboxPolicy
     still_asks: tuple[tuple[str, Position], ...]
@@ -99,14 +101,15 @@ def _stage_plan(settings: Settings, blueprint: Blueprint, stage: StageTable, lay
         stage=stage,
         entry=stage is blueprint.entry,
         model=choose(settings, blueprint, stage),
-        tools=tuple(_tool_plan(tool, stage, layers) for tool in _offered(stage, names)),
+        tools=tuple(_tool_plan(tool, stage, layers) for tool in offered_tools(stage, names)),
+        layers=layers,
         ceilings=ceilings_in(settings, blueprint, names, stage),
         sandbox=sandbox_of(settings, blueprint, stage),
         still_asks=tuple(_still_asks(blueprint, stage)),
     )
 
 
-def _offered(stage: StageTable, names: ToolNames) -> list[str]:
+def offered_tools(stage: StageTable, names: ToolNames) -> list[str]:
     """Return the tools that the stage offers: built-in ones in their order, others by name, servers' last."""
     shipped = (*BUILT_IN_TOOLS, *CHILD_TOOLS)
     own = {"transition": len(_open_edges(stage)) > 1, "submit_output": stage.output is not None}

@@ -197,9 +197,12 @@ class Budgets:
         self._settle(reservation or Reservation(amounts={}), actual)
 
     def reserve_spawn(self, count: int = 1) -> Reservation | Refusal:
-        """Take room for `count` sub-agents of this agent."""
+        """Take room for `count` sub-agents of this agent; none where no agent could take a step any more."""
         depth = self.depth + 1
         for node in self.lineage:
+            spent = node.check_step(StepCost())
+            if spent is not None:
+                return spent
             deepest = node.ceilings.depth
             if deepest is not None and depth - node.depth > deepest:
                 return too_deep(depth - node.depth, deepest)

@@ -9,13 +9,14 @@ from anyio.abc import TaskGroup
 
 from agentctl.agent.asking_tool import PersonAbsent
 from agentctl.agent.context import Suspend
-from agentctl.errors import ExitCode, ToolError
+from agentctl.errors import ExitCode, ToolError, UsageError
 from agentctl.ids import new_run_id, new_thread_id
 from agentctl.policy.budgets import Budgets, Reservation
 from agentctl.protocol.children import ChildEnded, ChildStarted
 from agentctl.protocol.events import RunEnded, RunSuspended
 from agentctl.records import dataclass
 from agentctl.run.child import Child, ChildRun, ChildSeed, OpenChild, all_done, one_ended
+from agentctl.run.open_files import make_room
 from agentctl.run.recorder import RunRecorder
 from agentctl.tools.child_reports import ChildReport
 from agentctl.tools.subagents import SpawnRequest
@@ -109,6 +110,10 @@ class Children:
 
     async def _begin(self, requests: Sequence[SpawnRequest], max_workers: int) -> None:
         """Start sub-agents, all or none: their one commit comes after all that can be refused."""
+        try:
+            make_room(min(max_workers, len(requests)))
+        except UsageError as error:
+            raise ToolError(f"{error.message} Take fewer max_workers.") from error
         reservation = self.budgets.reserve_spawn(len(requests))
         if not isinstance(reservation, Reservation):
             raise ToolError(f"{reservation.message} Work with what you have.")

@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 import pytest
 
-from agentctl.protocol.events import LaunchFlags, RunEnded, RunSuspended
+from agentctl.protocol.events import LaunchFlags, RunEnded, RunSuspended, StateChanged
 from agentctl.testing.play import Stage, Turn, approve, open_stage
 from tests.run.families import ALLOW, call, family, results_of, runs_of, says, snapshot_of, spawn
 
@@ -348,3 +348,95 @@ async def test_a_stage_that_requires_its_children_stands_still_with_them(
     assert isinstance(suspended, RunSuspended)
     assert isinstance(end, RunEnded)
     assert end.answer == "they are done"
+
+
+async def test_no_agent_is_started_when_the_money_is_spent(tmp_path: Path, workdir: Path) -> None:
+    async with open_stage(written(tmp_path, family()), workdir=workdir, allow=ALLOW) as stage:
+        limits = replace(stage.blueprint.limits, cost_usd=1.0)
+        usage = {"input_tokens": 1, "output_tokens": 1, "cost_usd": 1.0}
+        _, end = await played(
+            replace(stage, blueprint=replace(stage.blueprint, limits=limits)),
+            [{**one, "usage": usage} for one in says("family", spawn())],
+        )
+
+        (refused,) = await results_of(stage, "family")
+        assert await runs_of(stage, "digger") == []
+    assert isinstance(end, RunSuspended)
+    assert end.limit == "limits.cost_usd"
+    assert "limits.cost_usd" in refused.text
+
+
+async def test_work_cut_short_by_its_service_is_reported_with_the_error(
+    tmp_path: Path, workdir: Path
+) -> None:
+    failing = {"agent": "digger", "error": {"status": 401, "message": "no more for you"}}
+    replies = [
+        {"agent": "digger", "text": "half of it", "tool_calls": [call("read_file", path="x")]},
+        failing,
+    ]
+    async with open_stage(written(tmp_path, family()), workdir=workdir, allow=ALLOW) as stage:
+        _, end = await played(stage, says("family", spawn(), "done"), replies)
+
+        (report,) = await results_of(stage, "family")
+    assert end.answer == "done"
+    assert report.outcome == "failed"
+    assert "half of it" in report.text
+    assert "no more for you" in report.text
+
+
+async def test_a_limited_sub_agent_is_reported_with_its_work(tmp_path: Path, workdir: Path) -> None:
+    replies = [{"agent": "digger", "text": "half of it", "tool_calls": [call("read_file", path="x")]}]
+    text = family(digger="max_steps = 1")
+    async with open_stage(written(tmp_path, text), workdir=workdir, allow=ALLOW) as stage:
+        await played(stage, says("family", spawn(), "done"), replies)
+
+        (report,) = await results_of(stage, "family")
+    assert report.outcome == "failed"
+    assert "limited" in report.text
+    assert "half of it" in report.text
+
+
+async def test_effects_and_machines_of_the_run_hold_for_what_its_sub_agents_do(
+    tmp_path: Path, workdir: Path, agentctl_home: Path
+) -> None:
+    place = agentctl_home / "agentctl" / "config" / "blueprints" / "helper.toml"
+    place.parent.mkdir(parents=True)
+    place.write_text(
+        """
+[agent]
+name = "helper"
+[model]
+use = ["scripted:"]
+[stages.work]
+prompt = "Help."
+available_tools = ["write_file", "read_file"]
+""",
+        encoding="utf-8",
+    )
+    text = family(
+        more="""
+[[state_effects]]
+tool = "write_file"
+ops = [{ op = "add", path = "/last", value = "{input.path}" }]
+[[machines]]
+name = "once"
+scope = "thread"
+key = "{path}"
+initial = "new"
+transitions = [{ on = "read_file", from = ["new"], to = "seen", reason = "{path} was read." }]
+"""
+    )
+    (workdir / "a.txt").write_text("a", encoding="utf-8")
+    read = call("read_file", path="a.txt")
+    async with open_stage(written(tmp_path, text), workdir=workdir, allow=ALLOW) as stage:
+        await played(
+            stage,
+            says("family", read, call("spawn_agent", agent="helper", task="help"), "done"),
+            says("helper", [read, call("write_file", path="b.txt", content="b")], "helped"),
+        )
+
+        results = await results_of(stage, "helper")
+        changes = [one.event for one in stage.published if isinstance(one.event, StateChanged)]
+    assert [result.outcome for result in results] == ["denied", "ok"]
+    assert "a.txt was read." in results[0].text
+    assert "b.txt" in str(changes)
