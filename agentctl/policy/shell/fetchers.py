@@ -39,7 +39,7 @@ def _reach_url(sink: Sink, word: AnyWord) -> None:
         sink.read("/" + text_of(word)[5:].lstrip("/"))
         return
     host = host_of_url(match[0] if match else lead)
-    if re.search(r"[{}\[\]*]", host):
+    if re.search(r"[{}*]|\[.*[^0-9A-Fa-f:.].*\]", host):
         sink.flag(_NAMED_ONLY_BY_SHELL)
     elif host:
         sink.reach(host)

@@ -23,7 +23,10 @@ def _find(sink: Sink, call: Call) -> None:
         at += 1
     starts: list[AnyWord] = []
     while at < len(words) and not _starts_expression(words[at]):
-        starts.append(words[at])
+        start = words[at]
+        if isinstance(start, Word) and start.dashed:
+            sink.flag("an expansion could be an action of `find`")
+        starts.append(start)
         at += 1
     starts = starts or ["."]
     sink.read_all(starts)

@@ -144,26 +144,29 @@ def _writes_output(sink: Sink, call: Call, words: list[AnyWord]) -> None:
 
 
 def _connects(sink: Sink, call: Call, first: str, words: list[AnyWord]) -> None:
+    operands = take_apart(words, _CLONE).operands
     for at, word in enumerate(words):
-        text = text_of(word)
-        name, _, value = text.partition("=")
+        name, _, value = text_of(word).partition("=")
         if any(abbreviates(name, option) for option in _TRANSPORT_RUNS):
             sink.script(value or text_of(words[at + 1] if at + 1 < len(words) else ""), call)
-        elif not text.startswith("-"):
-            host = host_of(text)
-            if host:
-                sink.reach(host)
-            if text.startswith("ext::"):
-                sink.script(text[5:], call)
+    place = {"remote": 2, "submodule": 1}.get(first, 0)
+    if len(operands) > place:
+        address = text_of(operands[place])
+        sink.reach(host_of(address))
+        if address.startswith("ext::"):
+            sink.script(address[5:], call)
     if first == "clone":
-        operands = [word for word in take_apart(words, _CLONE).operands if word]
-        if len(operands) > 1:
-            sink.write(operands[1])
-        elif operands:
-            name = text_of(operands[0]).rstrip("/").removesuffix(".git").rpartition("/")[2].rpartition(":")[2]
-            sink.write(operands[0] if isinstance(operands[0], Word) else name)
+        _clone(sink, operands)
     if first == "submodule" and words[:1] == ["foreach"]:
         sink.script(" ".join(text_of(word) for word in words[1:] if text_of(word) != "--recursive"), call)
+
+
+def _clone(sink: Sink, operands: list[AnyWord]) -> None:
+    if len(operands) > 1:
+        sink.write(operands[1])
+    elif operands:
+        name = text_of(operands[0]).rstrip("/").removesuffix(".git").rpartition("/")[2].rpartition(":")[2]
+        sink.write(operands[0] if isinstance(operands[0], Word) else name)
 
 
 _CLONE = Grammar(

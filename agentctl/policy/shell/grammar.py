@@ -7,7 +7,7 @@ What is refused ends the reading: bash may have run what stood before it, which 
 import re
 
 from agentctl.policy.shell.compounds import CompoundReader
-from agentctl.policy.shell.lexing import BLANKS, MAX_DEPTH
+from agentctl.policy.shell.lexing import MAX_DEPTH
 from agentctl.policy.shell.places import Dirs
 from agentctl.policy.shell.redirects import Heredoc
 from agentctl.policy.shell.words import Refused
@@ -70,7 +70,7 @@ class Reader(CompoundReader):
         """Skip blanks, comments and newlines; a newline brings the bodies of waiting heredocs."""
         text = self.text
         while True:
-            self.pos = BLANKS.match(text, self.pos).end()  # type: ignore[union-attr] # matches empty text too
+            self.blanks()
             if text.startswith("#", self.pos):
                 close = text.find("\n", self.pos)
                 self.pos = self.end if close < 0 else close

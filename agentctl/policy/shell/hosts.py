@@ -13,7 +13,7 @@ def host_of(text: str) -> str:
     if match:
         return "" if text.lower().startswith("file:") else match[1]
     match = _SCP.fullmatch(text)
-    return match[1] if match and len(match[1]) > 1 else ""
+    return match[1] if match else ""
 
 
 def host_of_url(text: str) -> str:

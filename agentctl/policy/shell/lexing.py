@@ -94,7 +94,9 @@ class Lexer(ABC):
 
     def blanks(self) -> None:
         """Skip blanks and line continuations."""
-        self.pos = BLANKS.match(self.text, self.pos).end()  # type: ignore[union-attr]
+        pos = self.pos
+        if pos < self.end and self.text[pos] in " \t\\":
+            self.pos = BLANKS.match(self.text, pos).end()  # type: ignore[union-attr] # matches empty text too
 
     def word(self) -> AnyWord:
         """Read one word; empty text where none begins here."""
@@ -170,7 +172,7 @@ class Lexer(ABC):
             draft.firm = True
         elif fresh and _ASSIGNS.fullmatch(before):
             home = self.known("HOME") if ends else None
-        elif before.endswith((":", "=")) or not before:
+        elif (before.endswith((":", "=")) and before != "=") or not before:
             home = None
         else:
             draft.out.append("~")

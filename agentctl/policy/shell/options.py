@@ -21,8 +21,6 @@ class Grammar:
     """Long names whose value stands behind `=` or is the next word."""
     long_flags: frozenset[str] = frozenset()
     """Further long names that an abbreviation may mean."""
-    single_dash: bool = False
-    """Long names stand behind one dash too, as in `find -name` or `java -version`."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -116,16 +114,6 @@ def _short(words: Sequence[AnyWord], at: int, grammar: Grammar, parsed: Parsed) 
     """Read a cluster of letters; returns how many words it takes."""
     word = words[at]
     lead = word if isinstance(word, str) else word.lead
-    if grammar.single_dash:
-        name, equals, attached = lead[1:].partition("=")
-        if name in grammar.long_values and isinstance(word, str):
-            parsed.options.append(
-                (name, attached if equals else words[at + 1] if at + 1 < len(words) else None)
-            )
-            return 1 if equals else 2
-        if name in grammar.long_flags:
-            parsed.options.append((name, attached if equals else None))
-            return 1
     for index, letter in enumerate(lead[1:], start=2):
         tail = lead[index:]
         if letter in grammar.attached or letter in grammar.values:

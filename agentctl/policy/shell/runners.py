@@ -18,7 +18,7 @@ def _shell(sink: Sink, call: Call) -> None:
         word = words[at]
         if not isinstance(word, str):
             sink.flag(f"an expansion could be an option of `{call.program}`, or the script that it runs")
-            return
+            break
         if not word.startswith(("-", "+")) or word in {"-", "--"}:
             at += word in {"-", "--"}
             break
@@ -28,13 +28,14 @@ def _shell(sink: Sink, call: Call) -> None:
         at += 2 if takes_value else 1
     if has_text and at < len(words):
         _script(sink, call, words[at])
-    elif at < len(words):
+    elif at < len(words) and isinstance(words[at], str):
         sink.read(words[at])
 
 
 def _script(sink: Sink, call: Call, word: AnyWord) -> None:
     if isinstance(word, Word):
         sink.flag(f"the text that `{call.program}` runs is known only to the shell")
+        sink.script(word.text.strip('"'), call)
     else:
         sink.script(word, call)
 
@@ -54,6 +55,7 @@ def _behind(grammar: Grammar, *, operands: int = 0, text: bool = False) -> Wrapp
         parsed = take_apart(call.words[1:], grammar, first_ends=True)
         rest = parsed.rest[operands:]
         if parsed.unsure or parsed.by_wildcard:
+            sink.flag(f"an expansion could be an option of `{call.program}`, or what it runs")
             pass_on_guess(sink, call, list(call.words[1:]))
         elif text:
             sink.emit(call)

@@ -2,10 +2,11 @@
 
 import re
 from abc import abstractmethod
+from string import ascii_letters
 from typing import Protocol
 
 from agentctl.policy.shell.calls import Call
-from agentctl.policy.shell.lexing import Lexer
+from agentctl.policy.shell.lexing import PLAIN, Lexer
 from agentctl.policy.shell.parameters import read_parameter
 from agentctl.policy.shell.places import Places
 from agentctl.policy.shell.redirects import Heredoc, Redirect, read_redirect
@@ -15,6 +16,8 @@ _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?:\[[0-9]+\])?\+?=")
 _SUBSCRIPT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\[")
 _DESCRIPTOR = re.compile(r"[0-9]{1,4}(?=[<>])")
 _VARIABLE_DESCRIPTOR = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}(?=[<>])")
+_ORDINARY = frozenset(ascii_letters + "./-_+@%,:^'\"$")
+"""What most words begin with: never a descriptor, an operator or a comment."""
 _PARENTHESES = re.compile(r"(?:[ \t]|\\\n)*\((?:[ \t]|\\\n)*\)")
 _KEYWORDS_LIST = "if then elif else fi while until do done for case esac select function coproc time { } ! [["
 KEYWORDS = frozenset(_KEYWORDS_LIST.split())
@@ -122,9 +125,16 @@ class SimpleReader(Lexer):
             self.blanks()
             pos = self.pos
             char = text[pos] if pos < end else "\n"
-            if char in "\n;|)" or (char == "&" and not text.startswith("&>", pos)):
+            if char in _ORDINARY:
+                plain = PLAIN.match(text, pos) if words and words[0] not in _DECLARES else None
+                if plain is None:
+                    self._word(assignments, words, fresh=not (assignments or redirects))
+                else:
+                    words.append(plain[0])
+                    self.pos = plain.end()
+            elif char in "\n;|)" or (char == "&" and not text.startswith("&>", pos)):
                 break
-            if char in "<>&":
+            elif char in "<>&":
                 self._redirect_or_substitution(words, redirects, char)
             elif char == "#":
                 close = text.find("\n", pos)
