@@ -11,6 +11,7 @@ from agentctl.blueprint.model import Blueprint
 from agentctl.cli.launch_many import launch_many
 from agentctl.cli.options import Output
 from agentctl.cli.show import show_run
+from agentctl.cli.trusting import trust_given
 from agentctl.cli.wiring import open_house
 from agentctl.errors import ExitCode
 from agentctl.protocol.events import LaunchFlags
@@ -50,10 +51,11 @@ def start(options: LaunchOptions) -> int:
     blueprint = load(options.blueprint)
     checked_inputs(blueprint, options.inputs)
     settings = load_settings(overrides(options.flags.limits, options.model))
+    trust = trust_given(blueprint, options.trust)
 
     async def main() -> int:
         async with open_house(settings, blueprint) as house:
-            house.trust = options.trust
+            house.trust = trust
             return await _start(house, blueprint, options)
 
     return anyio.run(main)

@@ -10,6 +10,7 @@ import anyio
 from agentctl.blueprint.model import Blueprint
 from agentctl.cli.drive import Stop, watch_signals
 from agentctl.cli.options import Output
+from agentctl.cli.trusting import trust_given
 from agentctl.cli.wiring import open_house
 from agentctl.protocol.values import JsonObject
 from agentctl.run.house import House
@@ -38,10 +39,11 @@ def launch_many(
         UsageError: this process may not open as many files as so many runs need.
     """
     make_room(min(max_workers, len(orders)))
+    trusted = trust_given(blueprint, trust)
 
     async def main() -> int:
         async with open_house(settings, blueprint) as house:
-            house.trust = trust
+            house.trust = trusted
             return await _launch(house, blueprint, orders, max_workers, output)
 
     return anyio.run(main)

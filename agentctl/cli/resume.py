@@ -26,6 +26,7 @@ from agentctl.cli.options import (
     output_of,
 )
 from agentctl.cli.show import recorded, show_run
+from agentctl.cli.trusting import trust_given
 from agentctl.cli.wiring import open_house
 from agentctl.errors import ExitCode, UsageError
 from agentctl.journal.sqlite import open_journal
@@ -53,6 +54,9 @@ def resume(  # noqa: PLR0913 - one parameter an option of the command line
     deny: Deny = None,
     on_ask: OnAsk = "deny",
     limit: Limit = None,
+    trust: Annotated[
+        str, typer.Option("--trust", metavar="HASH", help="Trust the code of the blueprint as it is now.")
+    ] = "",
     json: Json = False,
     jsonl: Jsonl = False,
     quiet: Quiet = False,
@@ -66,28 +70,47 @@ def resume(  # noqa: PLR0913 - one parameter an option of the command line
     said = launch_flags(yolo=yolo, allow=allow, ask=ask, deny=deny, on_ask=on_ask, limit=limit)
     output = output_of(json=json, jsonl=jsonl, quiet=quiet)
     current = blueprint == "current"
-    return recorded(output, lambda: anyio.run(_find_and_resume, run, said, model, output, current))
+    return recorded(output, lambda: _find_and_resume(run, said, model, output, current, trust))
 
 
-async def _find_and_resume(run: str, said: LaunchFlags, model: str, output: Output, current: bool) -> int:  # noqa: FBT001
+def _find_and_resume(
+    run: str,
+    said: LaunchFlags,
+    model: str,
+    output: Output,
+    current: bool,  # noqa: FBT001
+    trust: str,
+) -> int:
+    snapshot = anyio.run(_find, run)
+    started = snapshot.started
+    assert started is not None, "_find looked"  # noqa: S101
+    blueprint = _blueprint(started, current=current)
+    settings = load_settings(overrides(said.limits, model))
+    trusted = trust_given(blueprint, trust)  # between two event loops: a person may take their time
+
+    async def main() -> int:
+        async with open_house(settings, blueprint) as house:
+            house.trust = trusted
+            return await _resume(house, blueprint, snapshot, _flags(snapshot.launch, said), output)
+
+    return anyio.run(main)
+
+
+async def _find(run: str) -> RunSnapshot:
     journal = await open_journal(data_dir() / "journal.sqlite")
     try:
         info = await journal.find_run(run)
         snapshot = await read_snapshot(journal, info.run_id)
     finally:
         await journal.aclose()
-    started = snapshot.started
-    if started is None:
+    if snapshot.started is None:
         raise UsageError(f"The run {info.run_id} has no beginning in the journal.", hint="agentctl runs list")
     if snapshot.ended is not None:
         raise UsageError(
             f"The run {info.run_id} has ended ({snapshot.ended.outcome}).",
             hint=f"agentctl run … --thread {info.thread_id}  continues its conversation",
         )
-    blueprint = _blueprint(started, current=current)
-    settings = load_settings(overrides(said.limits, model))
-    async with open_house(settings, blueprint) as house:
-        return await _resume(house, blueprint, snapshot, _flags(snapshot.launch, said), output)
+    return snapshot
 
 
 async def _resume(

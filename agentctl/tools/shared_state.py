@@ -177,13 +177,11 @@ def _page_json(key: str, page: Page, entry: Entry) -> JsonObject:
 def _found(arguments: SharedStateArguments, entry: Entry, bounds: Bounds) -> ToolOutput:
     most = min(arguments.limit or _MOST_MATCHES, bounds.lines)
     found = find_lines(entry.value, arguments.grep, start=arguments.offset)
-    shown = found[:most]
-    text = "\n".join(f"{number}: {line}" for number, line in shown)
-    text = text.encode("utf-8", "replace")[: bounds.size_bytes].decode("utf-8", "ignore")
+    shown, text = _that_fit(found[:most], bounds.size_bytes)
     if not found:
         text = f"No line of {arguments.key!r} has {arguments.grep!r}."
-    elif len(found) > most:
-        text += f"\n[{most} of {len(found)} lines; go on with offset={found[most][0]}]"
+    elif len(found) > len(shown):
+        text += f"\n[{len(shown)} of {len(found)} lines; go on with offset={found[len(shown)][0]}]"
     lines: list[JsonValue] = [{"line": number, "text": line} for number, line in shown]
     return ToolOutput(
         text=text,
@@ -196,3 +194,19 @@ def _found(arguments: SharedStateArguments, entry: Entry, bounds: Bounds) -> Too
             "matches": lines,
         },
     )
+
+
+def _that_fit(found: list[tuple[int, str]], size_bytes: int) -> tuple[list[tuple[int, str]], str]:
+    """Return the first lines that fit, and their text; a line that does not fit alone is cut, and says so."""
+    taken: list[str] = []
+    room = size_bytes
+    for number, line in found:
+        text = f"{number}: {line}"
+        data = text.encode("utf-8", "replace")
+        room -= len(data) + 1
+        if room < -1 and taken:
+            break
+        if room < -1:
+            text = f"{data[:size_bytes].decode('utf-8', 'ignore')}\n[line {number} is longer than a page]"
+        taken.append(text)
+    return found[: len(taken)], "\n".join(taken)

@@ -1,0 +1,101 @@
+"""A blueprint's own code runs only after a person trusted it: by a flag, or at the terminal, once."""
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.end_to_end.command import Bench
+from tests.terminal.pty_screen import Screen
+
+BLUEPRINT = """
+[agent]
+name = "coded"
+[model]
+use = ["scripted:"]
+[[hooks]]
+name = "h"
+use = "hook.py:H"
+events = ["tool_call"]
+[stages.work]
+prompt = "Work."
+available_tools = ["current_time"]
+[script]
+[[script.replies]]
+text = "Look."
+tool_calls = [{ tool = "current_time" }]
+[[script.replies]]
+text = "Done."
+"""
+HOOK = "from agentctl.api import Hook\n\nclass H(Hook):\n    pass\n"
+
+
+@pytest.fixture
+def coded(bench: Bench) -> Path:
+    (bench.folder / "hook.py").write_text(HOOK, encoding="utf-8")
+    return bench.blueprint(BLUEPRINT)
+
+
+@pytest.fixture
+def on_terminal(bench: Bench) -> Iterator[Callable[..., Screen]]:
+    opened: list[Screen] = []
+
+    def run(*arguments: str | Path) -> Screen:
+        command = [sys.executable, "-m", "agentctl", *map(str, arguments)]
+        opened.append(Screen(["/bin/sh", "-c", f'cd {bench.workdir}; exec "$@"', "sh", *command]))
+        return opened[-1]
+
+    yield run
+    for screen in opened:
+        screen.kill()
+
+
+def test_a_person_at_the_terminal_is_asked_once(coded: Path, on_terminal: Callable[..., Screen]) -> None:
+    refused = on_terminal("run", coded, "go")
+    refused.wait_for("[y] trust it  [n] do not run >", timeout_s=30)
+    assert "hook hook.py:H" in refused.text
+    refused.send("n")
+    assert refused.wait_end() == 3
+
+    asked = on_terminal("run", coded, "go")
+    asked.wait_for("[y] trust it", timeout_s=30)
+    asked.send("y")
+    assert asked.wait_end() == 0
+    assert "Done." in asked.text
+
+    again = on_terminal("run", coded, "go")
+    assert again.wait_end() == 0
+    assert "trust it" not in again.text
+
+
+def test_another_file_under_the_same_name_is_asked_about_again(
+    bench: Bench, coded: Path, on_terminal: Callable[..., Screen]
+) -> None:
+    first = bench.agentctl("run", coded, "go")
+    digest = first.err.rsplit("--trust ", 1)[1].split()[0]
+    assert first.code == 3
+    assert bench.agentctl("run", coded, "go", "--trust", digest).code == 0
+    assert bench.agentctl("run", coded, "go").code == 0
+
+    (coded.parent / "hook.py").write_text(HOOK + "\nprint('changed')\n", encoding="utf-8")
+
+    assert bench.agentctl("run", coded, "go").code == 3
+    asked = on_terminal("run", coded, "go")
+    asked.wait_for("[y] trust it", timeout_s=30)
+    asked.send("\x1b")
+    assert asked.wait_end() == 3
+
+
+def test_a_resumed_run_does_not_take_code_that_changed_meanwhile(bench: Bench, coded: Path) -> None:
+    digest = bench.agentctl("run", coded, "go").err.rsplit("--trust ", 1)[1].split()[0]
+    stopped = bench.agentctl("run", coded, "go", "--trust", digest, "--limit", "steps=1")
+    assert stopped.code == 6, stopped.err
+
+    (coded.parent / "hook.py").write_text(HOOK + "\nX = 1\n", encoding="utf-8")
+    refused = bench.agentctl("resume", "last", "--limit", "steps=9")
+    assert refused.code == 3
+    digest = refused.err.rsplit("--trust ", 1)[1].split()[0]
+
+    resumed = bench.agentctl("resume", "last", "--limit", "steps=9", "--trust", digest)
+    assert resumed.code == 0, resumed.err
