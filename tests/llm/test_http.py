@@ -9,6 +9,7 @@ from pathlib import Path
 
 import anyio
 import pytest
+import trustme
 from anyio.abc import SocketAttribute, SocketStream
 from anyio.streams.tls import TLSListener
 
@@ -17,7 +18,8 @@ from agentctl.llm.http import Http, HttpCall, HttpOptions, is_loopback, origin_o
 from agentctl.testing.replay_server import Answer, Received, ReplayServer, replay_server
 
 pytestmark = pytest.mark.anyio
-TLS = Path(__file__).resolve().parents[1] / "corpus" / "llm" / "tls"
+AUTHORITY = trustme.CA()
+"""Made anew for each test process: no key lies in the repository."""
 
 
 async def fetch(
@@ -152,7 +154,7 @@ async def test_the_environments_proxy_is_used_but_never_for_loopback() -> None:
 @asynccontextmanager
 async def tls_server() -> AsyncIterator[str]:
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.load_cert_chain(TLS / "server.pem", TLS / "server.key")
+    AUTHORITY.issue_cert("127.0.0.1", "localhost").configure_cert(context)
     listener = await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=0)
     port = listener.extra(SocketAttribute.local_port)  # noqa: S610 - anyio, not a query
     server = ReplayServer([Answer(body=b"over TLS")], port)
@@ -167,9 +169,17 @@ async def tls_server() -> AsyncIterator[str]:
         group.cancel_scope.cancel()
 
 
-async def test_an_own_certificate_authority_is_trusted_when_named() -> None:
+@pytest.fixture
+def authority_file(tmp_path: Path) -> Path:
+    """The authority's certificate as a person would name it."""
+    path = tmp_path / "ca.pem"
+    AUTHORITY.cert_pem.write_to_path(str(path))
+    return path
+
+
+async def test_an_own_certificate_authority_is_trusted_when_named(authority_file: Path) -> None:
     async with tls_server() as url:
-        assert await fetch(HttpCall(url=url), HttpOptions(ca_file=TLS / "ca.pem")) == (200, b"over TLS")
+        assert await fetch(HttpCall(url=url), HttpOptions(ca_file=authority_file)) == (200, b"over TLS")
 
 
 async def test_a_certificate_that_nobody_vouches_for_is_refused() -> None:
@@ -230,9 +240,9 @@ async def test_a_connection_is_used_again_and_one_that_died_meanwhile_is_replace
     assert bodies == [b"one", b"two", b"three"]
 
 
-async def test_a_secure_service_is_reached_through_a_proxys_tunnel() -> None:
+async def test_a_secure_service_is_reached_through_a_proxys_tunnel(authority_file: Path) -> None:
     async with tls_server() as url, tunnel_proxy() as (proxy, asked):
-        options = HttpOptions(proxy=f"http://me:secret@{proxy}", ca_file=TLS / "ca.pem")
+        options = HttpOptions(proxy=f"http://me:secret@{proxy}", ca_file=authority_file)
         # The name is looked up by the proxy alone.
         port = url.rsplit(":", 1)[1].rstrip("/")
         assert await fetch(HttpCall(url=f"https://service.example.invalid:{port}/"), options) == (
