@@ -154,7 +154,7 @@ async def test_the_environments_proxy_is_used_but_never_for_loopback() -> None:
 @asynccontextmanager
 async def tls_server() -> AsyncIterator[str]:
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    AUTHORITY.issue_cert("127.0.0.1", "localhost").configure_cert(context)
+    AUTHORITY.issue_cert("127.0.0.1", "localhost", "service.example.invalid").configure_cert(context)
     listener = await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=0)
     port = listener.extra(SocketAttribute.local_port)  # noqa: S610 - anyio, not a query
     server = ReplayServer([Answer(body=b"over TLS")], port)
