@@ -41,6 +41,13 @@ tool_calls = [{ tool = "current_time" }]
 text = "It is late."
 """
 
+SECOND = """
+[[script.replies]]
+tool_calls = [{ tool = "current_time" }]
+[[script.replies]]
+text = "It is later."
+"""
+
 
 class Asked:
     """A person behind the client."""
@@ -199,3 +206,40 @@ def test_a_question_to_a_person_is_a_form_of_its_own_kind() -> None:
     assert answer_of(choice, "accept", {"answer": "y"}) == PersonAnswer(option="y", by="mcp")
     assert answer_of(choice, "decline", {}) == PersonAnswer(no_answer="declined", by="mcp")
     assert answer_of(edit, "accept", {"document": "new"}) == PersonAnswer(document="new", by="mcp")
+
+
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+async def test_a_call_that_is_left_open_stands_still_and_can_be_resumed(bench: Bench, mode: str) -> None:
+    asked = anyio.Event()
+
+    class Slow(Asked):
+        async def ask(self, context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult:
+            del context, params
+            asked.set()
+            await anyio.sleep_forever()
+            raise AssertionError
+
+    async with (
+        client(bench, bench.blueprint(ASKS), mode, Slow()) as opened,
+        anyio.create_task_group() as group,
+    ):
+        group.start_soon(opened.call_tool, "asker", {"task": "go"})
+        await asked.wait()
+        group.cancel_scope.cancel()
+
+    resumed = bench.agentctl("resume", "last", "--allow", "current_time")
+    assert resumed.code == 0, resumed.err
+    assert resumed.out == "It is late.\n"
+
+
+async def test_a_thread_is_continued_by_a_later_call(bench: Bench) -> None:
+    path = bench.blueprint(ASKS.replace('current_time = "ask"', 'run_info = "ask"') + SECOND)
+    async with client(bench, path, "auto") as opened:
+        first = await opened.call_tool("asker", {"task": "one"})
+        assert isinstance(first.structured_content, dict)
+        thread = first.structured_content["thread"]
+        second = await opened.call_tool("asker", {"task": "two", "thread": thread})
+
+    assert isinstance(second.structured_content, dict)
+    assert second.structured_content["thread"] == thread
+    assert second.structured_content["run"] != first.structured_content["run"]
