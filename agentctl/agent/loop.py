@@ -4,7 +4,7 @@ from agentctl.agent.answer import judge_answer
 from agentctl.agent.compaction import keep_in_window
 from agentctl.agent.context import AgentContext, Arrived, LoopEnd, StageEnd
 from agentctl.agent.model_call import call_model
-from agentctl.agent.step import take_step
+from agentctl.agent.step import end_of_last_step, take_step
 from agentctl.agent.stuck import is_stuck
 from agentctl.protocol.events import GrantRevoked, MessageAdded, Noted
 from agentctl.protocol.messages import AssistantMessage, user_text
@@ -25,6 +25,8 @@ async def run_stage(context: AgentContext) -> LoopEnd:
         LimitReached: a limit of the run stands in the way of the next act.
         ProviderError: every model of the stage failed for good.
     """
+    if (ended := end_of_last_step(context)) is not None:
+        return ended
     steered = False
     while True:
         await _renew_tools(context)

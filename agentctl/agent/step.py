@@ -11,7 +11,7 @@ from agentctl.agent.dispatch import Answered, Asking, Judged, Ready, judge, run_
 from agentctl.agent.hooks import NoCallRuns
 from agentctl.agent.inner_calls import inner_caller
 from agentctl.agent.settle import settle_step
-from agentctl.protocol.messages import AssistantMessage, ToolCall, ToolResult
+from agentctl.protocol.messages import AssistantMessage, ToolCall, ToolMessage, ToolResult
 
 _NEVER_EXECUTED = {
     "length": "Not run: the reply was cut by its length limit, so this call may be incomplete. Be shorter.",
@@ -53,7 +53,8 @@ async def take_step(context: AgentContext, reply: AssistantMessage) -> LoopEnd |
     if isinstance(results, Suspend):
         return results
     await settle_step(context, results)
-    return _end_of_stage(context, judged, results)
+    both = [(one.call, done.result) for one, done in zip(judged, results, strict=True)]
+    return _end_of_stage(context, both)
 
 
 async def _repaired(context: AgentContext, calls: tuple[ToolCall, ...]) -> tuple[ToolCall, ...] | str:
@@ -109,16 +110,31 @@ def _release(context: AgentContext, judged: list[Judged]) -> None:
             context.tools.release(one.reservation)
 
 
-def _end_of_stage(context: AgentContext, judged: list[Judged], results: list[Answered]) -> StageEnd | None:
+def end_of_last_step(context: AgentContext) -> StageEnd | None:
+    """Return the stage's end where its last step ended it and the run died before that was written down."""
+    snapshot = context.recorder.snapshot
+    results: dict[str, ToolResult] = {}
+    for message in reversed(snapshot.messages[snapshot.stage_from :]):
+        match message:
+            case ToolMessage(result=result):
+                results[result.call_id] = result
+            case AssistantMessage(tool_calls=calls) if all(call.call_id in results for call in calls):
+                return _end_of_stage(context, [(call, results[call.call_id]) for call in calls])
+            case _:
+                return None
+    return None
+
+
+def _end_of_stage(context: AgentContext, answered: list[tuple[ToolCall, ToolResult]]) -> StageEnd | None:
     """The first successful `transition` or `submit_output`, in call order, ends the stage."""
-    for one, done in zip(judged, results, strict=True):
-        if done.result.outcome != "ok":
+    for call, result in answered:
+        if result.outcome != "ok":
             continue
-        arguments = one.call.arguments
-        if done.result.tool == "transition":
+        arguments = call.arguments
+        if result.tool == "transition":
             note = str(arguments.get("note", ""))
             return StageEnd(reason="transition", target=str(arguments.get("to", "")), note=note)
-        if done.result.tool == "submit_output":
+        if result.tool == "submit_output":
             output = arguments.get("output", dict(arguments))
             target = context.plan.edges[0].target if len(context.plan.edges) == 1 else ""
             return StageEnd(reason="answer", target=target, answer=json.dumps(output), output=output)

@@ -109,6 +109,8 @@ async def killed_and_resumed(
         for event in record.events
     ):
         return None
+    if roots[0].outcome:
+        return again, roots[0].run_id, (await read_snapshot(again.journal, roots[0].run_id)).ended
     with anyio.fail_after(30):
         return again, roots[0].run_id, await again.resume(roots[0].run_id, replies)
 
@@ -226,3 +228,55 @@ async def test_a_resumed_tree_counts_what_its_children_spent(tmp_path: Path) -> 
 
     assert isinstance(end, RunEnded), end
     assert spent["steps"] == 9
+
+
+FAN_STAGE = """
+[agent]
+name = "family"
+[model]
+use = ["scripted:"]
+[stages.split]
+prompt = "Name the items."
+mode = "fan_out"
+[stages.split.fan_out]
+worker = "digger"
+[stages.split.transitions.judge]
+hint = "all are done"
+[stages.digger]
+prompt = "Dig."
+allow_as_worker = true
+[stages.judge]
+prompt = "Judge."
+[stages.judge.transitions.split]
+hint = "more is to be done"
+[stages.judge.transitions.report]
+hint = "enough"
+[stages.report]
+prompt = "Report."
+"""
+
+
+async def test_a_stage_that_its_last_call_ended_is_not_begun_again_by_a_resume(tmp_path: Path) -> None:
+    """A model is asked once for what it said already, wherever the process died."""
+    replies: list[dict[str, Any]] = [
+        {"stage": "split", "tool_calls": [call("submit_output", items=["a", "b"])]},
+        {"agent": "digger", "text": "gold", "times": 2},
+        {"stage": "judge", "tool_calls": [call("transition", to="report")]},
+        {"stage": "report", "text": "reported"},
+    ]
+    path = tmp_path / "fan.toml"
+    path.write_text(FAN_STAGE, encoding="utf-8")
+    for number in range(1, 40):
+        workdir = tmp_path / str(number)
+        workdir.mkdir()
+        journal = MemoryJournal(kill_at=(number, "after"))
+        async with open_stage(path, workdir=workdir, allow=ALLOW, journal=journal) as stage:
+            came = await killed_and_resumed(stage, replies, workdir)
+            if came is None:
+                continue
+            again, _, end = came
+            await again.executor.aclose()
+            assert isinstance(end, RunEnded), (number, end)
+            assert end.answer == "reported", (number, end)
+        if journal.appends < number:
+            break
