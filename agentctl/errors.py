@@ -145,3 +145,17 @@ class StateConflict(AgentctlError):
 
 class ToolError(Exception):
     """A tool call failed in a way that the model can act on; the text says what would work."""
+
+
+def known_error(group: BaseExceptionGroup[BaseException]) -> AgentctlError | None:
+    """Return the first error of a group that holds nothing but errors a person must act on; else None.
+
+    Tasks that run side by side end with a group even where one sentence says it all.
+    """
+    known, rest = group.split(AgentctlError)
+    if known is None or rest is not None:
+        return None
+    error: BaseException = known
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error if isinstance(error, AgentctlError) else None

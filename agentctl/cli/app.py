@@ -11,7 +11,7 @@ from typer import _click as click  # the click that typer carries; typer is pinn
 from typer.core import TyperGroup
 
 from agentctl import __version__
-from agentctl.errors import AgentctlError, ExitCode, InvalidInput
+from agentctl.errors import AgentctlError, ExitCode, InvalidInput, known_error
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("agentctl.cli.run", "Run a blueprint."),
@@ -113,6 +113,9 @@ def run_app(arguments: Sequence[str] | None = None) -> int:
         # The reader went away: point stdout elsewhere, or the interpreter complains while it exits.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return int(ExitCode.FINISHED)
+    except BaseExceptionGroup as group:
+        known = known_error(group)
+        return _bug() if known is None else report(known)
     except Exception:  # noqa: BLE001 - the one place where an unknown error becomes a bug report
         return _bug()
     return result if isinstance(result, int) else int(ExitCode.FINISHED)

@@ -10,7 +10,14 @@ from agentctl.agent.showing import Showing
 from agentctl.agent.tool_state import ToolState
 from agentctl.blueprint.model import Blueprint, StageTable
 from agentctl.clock import Clock
-from agentctl.errors import AgentctlError, ExitCode, LimitReached, ProviderError, ToolServerMissing
+from agentctl.errors import (
+    AgentctlError,
+    ExitCode,
+    LimitReached,
+    ProviderError,
+    ToolServerMissing,
+    known_error,
+)
 from agentctl.llm.base import LanguageModel
 from agentctl.protocol.children import RunOutcome
 from agentctl.protocol.events import (
@@ -83,21 +90,13 @@ async def run_or_fail(parts: RunParts) -> RunEnd:
     except AgentctlError as error:
         end = await fail_run(parts.recorder, error)
     except BaseExceptionGroup as group:
-        known, rest = group.split(AgentctlError)
-        if known is None or rest is not None:
+        known = known_error(group)
+        if known is None:
             raise
-        end = await fail_run(parts.recorder, _first(known))
+        end = await fail_run(parts.recorder, known)
     if isinstance(end, RunEnded):
         await parts.children.end_all()
     return end
-
-
-def _first(group: BaseExceptionGroup[AgentctlError]) -> AgentctlError:
-    error: BaseException = group
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    assert isinstance(error, AgentctlError), "the group was split by that class"  # noqa: S101
-    return error
 
 
 async def _guarded(parts: RunParts) -> RunEnd:
