@@ -168,15 +168,17 @@ class Sink(ABC):
 
     def read(self, word: AnyWord) -> None:
         """Add the read of the file or directory that `word` names; `-` is standard input."""
-        text, glob = word, False
-        if isinstance(text, Word):
-            if not text.path:
-                held = self._held(text)
+        if isinstance(word, Word):
+            if word.below:
+                word = word.below
+            elif not word.path:
+                held = self._held(word)
                 if held is not None:
                     self.read_all(held)
                     return
                 self.unseen = True
-            text, glob = (text.path, True) if text.path else (_directory(text), False)
+        text = word if isinstance(word, str) else word.path or _directory(word)
+        glob = isinstance(word, Word) and bool(word.path)
         if text and text != "-":
             for path in self.absolute(text):
                 self.effects.append(ReadPath(path=path, glob=glob and _wild(path)))
@@ -188,9 +190,9 @@ class Sink(ABC):
         shell will know is flagged.
         """
         names = tuple(name for source in into if (name := _last_name(source)))
-        text, glob = word, False
-        if not isinstance(text, str):
-            text, glob = text.path, True
+        if isinstance(word, Word) and word.below:
+            word, tree = word.below, True
+        text, glob = (word, False) if isinstance(word, str) else (word.path, True)
         paths = self.absolute(text) if text else []
         if not text or (UNKNOWN in self.places.now and not text.startswith("/")):
             if not isinstance(word, str) or text:

@@ -9,6 +9,11 @@ from agentctl.policy.shell.options import Grammar, names, take_apart
 from agentctl.policy.shell.words import AnyWord, Word
 
 _NAMED_ONLY_BY_SHELL = "the host that it reaches is known only to the shell"
+_FIXED_HOST = re.compile(
+    r"(?:[A-Za-z][A-Za-z0-9+.-]*://)?(?:[A-Za-z0-9._:-]*@)?[A-Za-z0-9.-]+"
+    r"(?:(?::[0-9]+)?[/?#]|:\$\(\([0-9+* -]*\)\))"
+)
+"""The beginning of an address of which only the port, or what follows the host, is not known."""
 _CURL_LONG = """
     output remote-name-all output-dir cookie-jar dump-header trace trace-ascii stderr upload-file config
     data data-raw data-binary data-urlencode form form-string header request user user-agent referer
@@ -31,14 +36,14 @@ _CURL_BODIES = names("d data data-binary data-urlencode data-ascii json F form H
 
 def _reach_url(sink: Sink, word: AnyWord) -> None:
     lead = word if isinstance(word, str) else word.lead
-    match = re.match(r"[A-Za-z][A-Za-z0-9+.-]*://[^/?#]+[/?#]", lead)
+    match = _FIXED_HOST.match(word.text.strip('"')) if isinstance(word, Word) else None
     if isinstance(word, Word) and not match:
         sink.flag(_NAMED_ONLY_BY_SHELL)
         return
     if text_of(word).lower().startswith("file:"):
         sink.read("/" + text_of(word)[5:].lstrip("/"))
         return
-    host = host_of_url(match[0] if match else lead)
+    host = host_of_url(match[0].partition("$")[0] if match else lead)
     if re.search(r"[{}*]|\[.*[^0-9A-Fa-f:.].*\]", host):
         sink.flag(_NAMED_ONLY_BY_SHELL)
     elif host:

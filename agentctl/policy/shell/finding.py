@@ -44,7 +44,7 @@ def _expression(sink: Sink, call: Call, words: list[AnyWord], at: int, starts: l
     following = words[at + 1] if at + 1 < len(words) else ""
     if word in _RUNS:
         end = _end_of_command(words, at + 1)
-        inner = [_found(part) for part in words[at + 1 : end]]
+        inner = [_found(part, starts) for part in words[at + 1 : end]]
         if inner:
             sink.run(call.inner(inner, needs_rule=True, last=False))
         return end - at + 1
@@ -82,14 +82,16 @@ def _end_of_command(words: list[AnyWord], at: int) -> int:
     return at
 
 
-def _found(word: AnyWord) -> AnyWord:
-    """`{}` stands for what is found."""
+def _found(word: AnyWord, starts: list[AnyWord]) -> AnyWord:
+    """`{}` stands for what is found below `starts`."""
     if not isinstance(word, str) or "{}" not in word:
         return word
     unknown = Word(word)
     unknown.lead = word.partition("{}")[0]
     unknown.spread = word == "{}"
     unknown.firm = word == "{}"
+    if word == "{}" and len(starts) == 1 and isinstance(starts[0], str):
+        unknown.below = starts[0]
     return unknown
 
 
@@ -114,7 +116,7 @@ def _fd(sink: Sink, call: Call) -> None:
             glued = text.partition("=")[2]
             inner: list[AnyWord] = [glued, *words[at + 1 :]] if glued else list(words[at + 1 :])
             if inner:
-                sink.run(call.inner([_found(part) for part in inner], needs_rule=True, last=False))
+                sink.run(call.inner([_found(part, ["."]) for part in inner], needs_rule=True, last=False))
             words = words[:at]
             break
     sink.read_all(take_apart(words, _FD).operands[1:] or ["."])

@@ -70,6 +70,11 @@ class Habits:
             _read_or_reach(sink, sources)
             if words and not into:
                 _write_or_reach(sink, words[-1], sources)
+        elif kind == "mv":
+            into = parsed.has("t", "target-directory")
+            sink.write_all(words if into else words[:-1], tree=True)
+            if words and not into:
+                sink.write(words[-1], tree=True, into=words[:-1])
         else:
             if self.program_options and parsed.has(*self.program_options):
                 kind = kind[1:]
@@ -78,7 +83,7 @@ class Habits:
                 if role == "r":
                     sink.read(word)
                 elif role in {"w", "t"}:
-                    sink.write(word, tree=role == "t", into=words[:-1] if word is words[-1] else ())
+                    sink.write(word, tree=role == "t")
         if parsed.has("b", "backup", "S", "suffix") and words:
             sink.write_beside(words[-1])
 
@@ -131,7 +136,7 @@ def _habits(options: str, operands: str) -> Habits:
         long_flags=frozenset(name for name in attached if len(name) > 1),
     )
     risky = any(role in "wx" for role in roles.values()) or operands == "rw"
-    wary = risky and (operands not in {"cp", "w", "t"} or "x" in roles.values())
+    wary = risky and (operands not in {"cp", "mv", "w", "t"} or "x" in roles.values())
     return Habits(
         grammar=grammar,
         roles=roles,

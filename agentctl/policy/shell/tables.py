@@ -63,7 +63,7 @@ mkdir mkfifo : m Z mode context : w
 touch : t d r=r date reference=r time : w
 truncate : s r=r size reference=r : w
 cp gcp : t=w S target-directory=w suffix backup? reflink? sparse : cp
-mv gmv : t=w S target-directory=w suffix : t
+mv gmv : t=w S target-directory=w suffix : mv
 install ginstall : m o g t=w S mode owner group target-directory=w suffix strip-program=x backup? : in
 chmod chown chgrp chattr setfacl : reference=r! from : vt
 mknod : m mode : wv

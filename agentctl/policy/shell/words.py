@@ -14,7 +14,19 @@ class Refused(Exception):
 class Word:
     """A word that is more than plain unquoted text (those are a bare `str`)."""
 
-    __slots__ = ("alts", "firm", "glob", "lead", "literal", "numeric", "path", "quoted", "spread", "text")
+    __slots__ = (
+        "alts",
+        "below",
+        "firm",
+        "glob",
+        "lead",
+        "literal",
+        "numeric",
+        "path",
+        "quoted",
+        "spread",
+        "text",
+    )
 
     def __init__(self, text: str, *, literal: bool = False, quoted: bool = False) -> None:
         self.text = text
@@ -34,6 +46,8 @@ class Word:
         """Whatever it becomes, it does not begin with a dash."""
         self.path = ""
         """With `$HOME` and `$PWD` put in, when nothing but wildcards is unknown then."""
+        self.below = ""
+        """It names something below this directory, however deep (what `find` finds)."""
         self.alts: tuple[str, ...] = ()
         """The words that braces make of it, all literal."""
 

@@ -209,9 +209,10 @@ def _xargs(sink: Sink, call: Call) -> None:
     )
     mark = parsed.value("I", "i", "replace")
     mark_text = text_of(mark) if mark is not None else "{}" if parsed.has("I", "i", "replace") else ""
-    inner = [_replaced(word, mark_text) for word in parsed.rest] or ["echo"]
+    added = _added(sink.fed)
+    inner = [_replaced(word, mark_text, added.below) for word in parsed.rest] or ["echo"]
     if not mark_text:
-        inner.append(_added(sink.fed))
+        inner.append(added)
     if not known:
         _cannot_tell(sink, call)
         return
@@ -221,11 +222,13 @@ def _xargs(sink: Sink, call: Call) -> None:
     sink.run(outer.inner(inner, needs_rule=True))
 
 
-def _replaced(word: AnyWord, mark: str) -> AnyWord:
+def _replaced(word: AnyWord, mark: str, below: str) -> AnyWord:
     if not mark or not isinstance(word, str) or mark not in word:
         return word
     unknown = Word(word)
     unknown.lead = word.partition(mark)[0]
+    if word == mark:
+        unknown.below = below
     return unknown
 
 
@@ -241,13 +244,14 @@ def _added(fed: list[AnyWord]) -> Word:
     word.spread = True
     texts = [text_of(part) for part in fed]
     if texts[:2] == ["git", "ls-files"]:
-        word.path = "./*"
+        word.below = "."
     elif texts[:1] == ["find"] and not any(isinstance(part, Word) for part in fed):
         starts = 1 if len(texts) > 1 and not texts[1].startswith(("-", "(", "!")) else 0
         rest = texts[1 + starts :]
         operands = rest and not rest[0].startswith(("-", "(", "!"))
         if not operands and all(part in _PLAIN_TESTS for part in rest if part.startswith("-")):
-            word.path = f"{texts[1].rstrip('/')}/*" if starts else "./*"
+            word.below = texts[1] if starts else "."
+            word.firm = True
     return word
 
 
