@@ -33,7 +33,6 @@ from agentctl.executor.process_types import (
     CommandRequest,
     CommandResult,
     Conversation,
-    LaunchableCommand,
     Output,
 )
 from agentctl.executor.sandbox_policy import (
@@ -61,7 +60,6 @@ __all__ = [
     "GlobRequest",
     "GrepRequest",
     "GrepResult",
-    "LaunchableCommand",
     "Listing",
     "Match",
     "Measures",
@@ -197,16 +195,6 @@ class Processes(Protocol):
         Raises:
             ToolError: the working directory or the program is not there.
             SandboxUnavailable: a sandbox is demanded and the machine has none; nothing ran.
-        """
-
-    async def launchable(self, request: CommandRequest) -> LaunchableCommand:
-        """Return what starts a command in its sandbox, for a program whose streams the caller holds.
-
-        Only the command, roots, directory, environment and sandbox of the request count. Nothing is started;
-        to end the process and what it starts is the caller's.
-
-        Raises:
-            ToolError, SandboxUnavailable: as `run`.
         """
 
     async def start(self, request: CommandRequest) -> BackgroundStatus:

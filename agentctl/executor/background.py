@@ -14,7 +14,6 @@ from agentctl.executor.machine import Machine
 from agentctl.executor.prepare import Ready, command_descriptors, open_new
 from agentctl.executor.process_types import BackgroundOutput, BackgroundStatus, CommandRequest
 from agentctl.executor.text import cut_end, cut_start, looks_binary, show
-from agentctl.executor.written import WriteLedger
 
 LOG_KEEP_BYTES = 32 << 20
 """The last bytes of output that are kept at least; twice as many are at most."""
@@ -36,10 +35,10 @@ class _Running:
 class Background:
     """The background processes of one run."""
 
-    def __init__(self, machine: Machine, commands: Commands, ledger: WriteLedger) -> None:
+    def __init__(self, machine: Machine, commands: Commands) -> None:
         self._machine = machine
         self._commands = commands
-        self._ledger = ledger
+        self._ledger = machine.ledger
         self._processes: dict[str, _Running] = {}
         self._started = 0
 
@@ -75,7 +74,7 @@ class Background:
             began=monotonic(),
         )
         self._processes[process_id] = running
-        self._ledger.background(1)
+        self._ledger.begun(ready.workdir)
         return self._status(running)
 
     async def output(self, process_id: str, offset: int, limit_bytes: int) -> BackgroundOutput:
@@ -143,7 +142,7 @@ class Background:
         if not alive and not running.noted_end:
             running.noted_end = True
             running.ready.clean_up()
-            self._ledger.background(-1)
+            self._ledger.ended(running.ready.workdir)
         return BackgroundStatus(
             process_id=running.process_id,
             command=running.command,

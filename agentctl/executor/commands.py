@@ -23,7 +23,6 @@ from agentctl.executor.process_types import CommandRequest, CommandResult
 from agentctl.executor.sandbox import Boxed
 from agentctl.executor.sandbox_policy import SandboxKind
 from agentctl.executor.supervisor_wire import Ended, Request
-from agentctl.executor.written import WriteLedger
 
 GRACE_S = 0.5
 """Between SIGTERM and SIGKILL, for what a command left running and for a command whose time is up."""
@@ -50,14 +49,13 @@ class Commands:
         self,
         machine: Machine,
         pins: RootPins,
-        ledger: WriteLedger,
         *,
         environment: Mapping[str, str],
         passed: tuple[str, ...],
     ) -> None:
         self._machine = machine
         self._pins = pins
-        self._ledger = ledger
+        self._ledger = machine.ledger
         self._spilled = 0
         self._environment = environment
         self._passed = passed

@@ -8,7 +8,6 @@ Source: Linux, Documentation/userspace-api/landlock.rst and include/uapi/linux/l
 
 import ctypes
 import errno
-import json
 import os
 import stat
 import struct
@@ -125,11 +124,3 @@ def _check(result: int) -> int:
         number = ctypes.get_errno() or errno.EPERM
         raise OSError(number, os.strerror(number))
     return result
-
-
-def main() -> None:
-    """Confine this process as the first argument says, and become the command that the others are."""
-    confinement, program, *arguments = sys.argv[1:]
-    confine(json.loads(confinement))
-    # SAFETY: the judged words, in the environment chosen for them, confined by now.
-    os.execvp(program, [program, *arguments])

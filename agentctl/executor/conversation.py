@@ -14,7 +14,6 @@ from agentctl.executor.machine import Machine
 from agentctl.executor.prepare import Ready, command_descriptors
 from agentctl.executor.process_types import CommandRequest, Conversation
 from agentctl.executor.text import show
-from agentctl.executor.written import WriteLedger
 
 GRACE_S = 2.0
 """A program whose input was closed may take so long to end by itself."""
@@ -109,6 +108,7 @@ class LocalConversation:
                 self.supervised.stop()
                 with anyio.move_on_after(_LAST_WORD_S):
                     await self.supervised.over()
+                self.supervised.give_up()
             group.cancel_scope.deadline = anyio.current_time() + _DRAIN_S
         self._take_stderr()
         for name in ("stdout", "stderr"):
@@ -137,10 +137,10 @@ class LocalConversation:
 class Conversations:
     """Starts the programs that a run talks to."""
 
-    def __init__(self, machine: Machine, commands: Commands, ledger: WriteLedger) -> None:
+    def __init__(self, machine: Machine, commands: Commands) -> None:
         self._machine = machine
         self._commands = commands
-        self._ledger = ledger
+        self._ledger = machine.ledger
         self._open: list[LocalConversation] = []
 
     async def start(self, request: CommandRequest) -> Conversation:
@@ -171,14 +171,14 @@ class Conversations:
             for fd in ours:
                 os.close(fd)
             raise
-        self._ledger.background(1)
+        self._ledger.begun(ready.workdir)
         conversation = LocalConversation(
             supervised=supervised,
             ready=ready,
             stdin=our_stdin,
             stdout=our_stdout,
             stderr=our_stderr,
-            ended=lambda: self._ledger.background(-1),
+            ended=lambda: self._ledger.ended(ready.workdir),
         )
         self._open.append(conversation)
         return conversation

@@ -21,7 +21,6 @@ from agentctl.executor.api import (
     GlobRequest,
     GrepRequest,
     GrepResult,
-    LaunchableCommand,
     Listing,
     Page,
     PageRequest,
@@ -44,10 +43,8 @@ from agentctl.executor.measure import free_bytes
 from agentctl.executor.pages import PageReader, read_whole
 from agentctl.executor.paths import RootPins, resolve
 from agentctl.executor.search import ChildSearch, bounded, compile_pattern, search
-from agentctl.executor.standalone import standalone
 from agentctl.executor.walk import glob, list_dir
 from agentctl.executor.writes import Writer, plan_edit, plan_write
-from agentctl.executor.written import WriteLedger
 
 Result = TypeVar("Result")
 Given = ParamSpec("Given")
@@ -69,16 +66,15 @@ class LocalExecutor:
         self._pins = RootPins()
         self._pages = PageReader()
         self._writer = Writer()
-        self._ledger = WriteLedger(self._machine)
+        self._ledger = self._machine.ledger
         self._commands = Commands(
             self._machine,
             self._pins,
-            self._ledger,
             environment=os.environ if environment is None else environment,
             passed=passed,
         )
-        self._background = Background(self._machine, self._commands, self._ledger)
-        self._conversations = Conversations(self._machine, self._commands, self._ledger)
+        self._background = Background(self._machine, self._commands)
+        self._conversations = Conversations(self._machine, self._commands)
 
     async def resolve(self, text: str, roots: Roots) -> ResolvedPath:
         """Return where a path leads; see `Files.resolve`."""
@@ -138,17 +134,12 @@ class LocalExecutor:
         """Make a planned write; see `Files.apply_write`. Once begun, it is finished before a cancellation."""
         self._pins.check(planned.path.root)
         written = await _in_thread(self._writer.apply, planned, _checkpoint)
-        self._ledger.leave_out(planned.path.path)
+        self._ledger.leave_out(planned.path.root, planned.path.path)
         return written
 
     async def run(self, request: CommandRequest) -> CommandResult:
         """Run a command until nothing of it is left; see `Processes.run`."""
         return await self._commands.run(request)
-
-    async def launchable(self, request: CommandRequest) -> LaunchableCommand:
-        """Return words that start a command in its sandbox; see `Processes.launchable`."""
-        ready, boxed = await self._commands.ready(request)
-        return await _in_thread(standalone, boxed, ready)
 
     async def start(self, request: CommandRequest) -> BackgroundStatus:
         """Start a command in the background; see `Processes.start`."""
@@ -184,12 +175,8 @@ class LocalExecutor:
         """Return what commands changed since; see `Measures.changed_since`."""
         return await _in_thread(self._ledger.changed_since, before, *self._measured(roots), _checkpoint)
 
-    def _measured(self, roots: Roots) -> tuple[tuple[Path, ...], Path]:
-        """Return the places whose files count, workdir and temp folder once each, and the temp folder."""
-        workdir, temp = self._pins.resolved(roots.workdir), self._pins.resolved(roots.temp)
-        if temp.is_relative_to(workdir):
-            return (workdir,), temp
-        return ((temp,) if workdir.is_relative_to(temp) else (workdir, temp)), temp
+    def _measured(self, roots: Roots) -> tuple[Path, Path]:
+        return self._pins.resolved(roots.workdir), self._pins.resolved(roots.temp)
 
     async def free_bytes(self, path: Path) -> int:
         """Return what may still be written where a path is; see `Measures.free_bytes`."""
@@ -204,7 +191,6 @@ class LocalExecutor:
         with anyio.CancelScope(shield=True):
             await self._conversations.aclose()
             await self._background.aclose()
-            self._pins.close()
             if self._owns_machine:
                 await self._machine.aclose()
 

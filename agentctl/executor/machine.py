@@ -1,11 +1,8 @@
-"""What all runs of one process share: the launcher of commands, the sandboxes, facts about the disks."""
+"""What all runs of one process share: the launcher of commands, the sandboxes, what was written."""
 
-from pathlib import Path
-
-from agentctl.executor.api import WorkdirState
 from agentctl.executor.launcher import Launcher
-from agentctl.executor.measure import DiskFacts
 from agentctl.executor.sandbox import Sandboxes
+from agentctl.executor.written import WriteLedger
 from agentctl.locations import config_dir, data_dir
 
 
@@ -15,9 +12,7 @@ class Machine:
     def __init__(self) -> None:
         self.launcher = Launcher()
         self.sandboxes = Sandboxes(self.launcher, (config_dir(), data_dir()))
-        self.disks = DiskFacts()
-        self.states: dict[tuple[Path, ...], WorkdirState] = {}
-        """The last state of each workdir that was measured."""
+        self.ledger = WriteLedger()
 
     async def aclose(self) -> None:
         """End the launcher. Idempotent."""

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from agentctl.executor.api import WorkdirChange, WorkdirState
 from agentctl.executor.paths import shown_name
+from agentctl.records import dataclass
 
 MAX_FILES = 1_000_000
 _NAMED = 100
@@ -28,10 +29,19 @@ _COUNTED_WRITES = frozenset({"ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs"})
 FileKey = tuple[int, int, int, int]
 
 
-def take_state(
-    roots: Iterable[Path], left_out: Iterable[Path], checkpoint: Callable[[], None]
-) -> WorkdirState:
-    """Return the files and directories under some roots as they stand, without what is under `left_out`.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RootState:
+    """What stood under one root; see `WorkdirState`."""
+
+    files: dict[bytes, FileKey]
+    directories: dict[bytes, int]
+    recent: tuple[bytes, ...]
+    complete: bool
+    taken_ns: int
+
+
+def take_state(root: Path, left_out: Iterable[Path], checkpoint: Callable[[], None]) -> RootState:
+    """Return the files and directories under a root as they stand, without what is under `left_out`.
 
     Links are not followed. Blocks.
     """
@@ -40,31 +50,31 @@ def take_state(
     recent: list[bytes] = []
     directories: dict[bytes, int] = {}
     taken = now_ns()
-    waiting = [os.fsencode(root) for root in roots]
-    complete = True
-    while waiting:
+    waiting = [os.fsencode(root)]
+    while waiting and len(files) <= MAX_FILES:
         checkpoint()
         place = waiting.pop()
         try:
             directories[place] = os.lstat(place).st_mtime_ns
-            # SAFETY: only names and sizes are read; nothing is opened but directories under the roots.
+            # SAFETY: only names and sizes are read; nothing is opened but directories under the root.
             with os.scandir(place) as entries:
                 for entry in entries:
                     if entry.is_dir(follow_symlinks=False):
                         if entry.path not in passed_over:
                             waiting.append(entry.path)
-                    else:
-                        key = files[entry.path] = _key(entry.stat(follow_symlinks=False))
-                        if key[3] > taken - _MAY_BE_DIRTY_NS:
-                            recent.append(entry.path)
+                        continue
+                    key = files[entry.path] = _key(entry.stat(follow_symlinks=False))
+                    if key[3] > taken - _MAY_BE_DIRTY_NS:
+                        recent.append(entry.path)
         except OSError:
             # It went away meanwhile, or may not be read, and then not by a command either.
             continue
-        if len(files) > MAX_FILES:
-            complete = False
-            break
-    return WorkdirState(
-        files=files, complete=complete, directories=directories, recent=tuple(recent), taken_ns=taken
+    return RootState(
+        files=files,
+        directories=directories,
+        recent=tuple(recent),
+        complete=not waiting,
+        taken_ns=taken,
     )
 
 

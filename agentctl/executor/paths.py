@@ -15,6 +15,7 @@ from threading import Lock
 
 from agentctl.errors import ToolError
 from agentctl.executor.file_types import PathKind, ResolvedPath, Roots
+from agentctl.executor.identity import Identity, identity
 
 _MAX_LINKS = 40
 _MAX_TEXT = 4096
@@ -123,10 +124,11 @@ def kind_of(mode: int) -> PathKind:
 
 
 class RootPins:
-    """The roots of a run, held by descriptors so that nobody can put another in their place. Thread-safe."""
+    """The roots of runs, known by what they are: nobody can put others in their place. Thread-safe."""
 
     def __init__(self) -> None:
-        self._pins: dict[Path, tuple[Path, int]] = {}
+        self._pins: dict[Path, tuple[Path, Identity]] = {}
+        self._by_place: dict[Path, Path] = {}
         self._lock = Lock()
 
     def resolved(self, root: Path) -> Path:
@@ -135,34 +137,31 @@ class RootPins:
         Raises:
             ToolError: it is not there any more, or another directory stands in its place.
         """
-        with self._lock:
-            pin = self._pins.get(root) or self._pin(root)
+        pin = self._pins.get(root) or self._pin(root)
         if pin is None:
             return follow(root).path
-        place, held = pin
-        try:
-            now = os.stat(root)
-        except OSError as error:
+        place, was = pin
+        now = identity(root)
+        if now is None:
             raise ToolError(
-                f"The directory {str(root)!r} is gone ({error.strerror}); it was moved or removed after the "
-                "run began. Nothing was done."
-            ) from error
-        was = os.fstat(held)
-        if (now.st_dev, now.st_ino) != (was.st_dev, was.st_ino):
+                f"The directory {str(root)!r} is gone; it was moved or removed after the run began. "
+                "Nothing was done."
+            )
+        if now != was:
             raise ToolError(
                 f"The directory {str(root)!r} was replaced by another after the run began. Nothing was done."
             )
         return place
 
-    def _pin(self, root: Path) -> tuple[Path, int] | None:
+    def _pin(self, root: Path) -> tuple[Path, Identity] | None:
         place = follow(root).path
-        try:
-            # SAFETY: a root comes from the command line or the user's config, not from a model.
-            held = os.open(place, _PATH_ONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        except OSError:
-            # A granted read path or a temp folder that is not there yet: nothing to hold.
+        found = identity(place)
+        if found is None:
+            # A granted read path or a temp folder that is not there yet: nothing to know it by.
             return None
-        pin = self._pins[root] = (place, held)
+        with self._lock:
+            pin = self._pins.setdefault(root, (place, found))
+            self._by_place.setdefault(pin[0], root)
         return pin
 
     def check(self, place: Path) -> None:
@@ -171,16 +170,9 @@ class RootPins:
         Raises:
             ToolError: as `resolved`.
         """
-        for root, (resolved_place, _) in tuple(self._pins.items()):
-            if resolved_place == place:
-                self.resolved(root)
-
-    def close(self) -> None:
-        """Let go of every root. Idempotent."""
-        with self._lock:
-            pins, self._pins = self._pins, {}
-        for _, held in pins.values():
-            os.close(held)
+        root = self._by_place.get(place)
+        if root is not None:
+            self.resolved(root)
 
 
 def resolve(text: str, roots: Roots, pins: RootPins) -> ResolvedPath:

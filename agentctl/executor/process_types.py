@@ -98,18 +98,6 @@ class CommandResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LaunchableCommand:
-    """A program to be started by whoever holds its streams, such as a tool server, with its sandbox."""
-
-    argv: tuple[str, ...]
-    environment: Mapping[str, str]
-    """Whole: nothing is to be inherited besides."""
-    cwd: Path
-    sandbox: SandboxKind
-    """What is in force; it ends with the process that starts it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class BackgroundStatus:
     """One background process."""
 

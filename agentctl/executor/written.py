@@ -1,77 +1,145 @@
-"""Keeps count of what a run's commands wrote, and leaves out what agentctl wrote itself."""
+"""Keeps count of what commands wrote, and leaves out what agentctl wrote itself."""
 
 import os
+from collections import ChainMap, OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import field, replace
 from pathlib import Path
+from threading import Lock
 
 from agentctl.executor.api import WorkdirChange, WorkdirState
-from agentctl.executor.machine import Machine
-from agentctl.executor.measure import FileKey, any_change_seen, compare, now_ns, take_state
+from agentctl.executor.measure import (
+    DiskFacts,
+    FileKey,
+    RootState,
+    any_change_seen,
+    compare,
+    now_ns,
+    take_state,
+)
 from agentctl.executor.prepare import output_directory
+from agentctl.records import dataclass
 
 _NOTHING = WorkdirChange(counted_bytes=0, files=0, paths=())
+_REMEMBERED_ROOTS = 64
+_REMEMBERED_WRITES = 10_000
+
+
+@dataclass(slots=True)
+class _Activity:
+    """What is known of the commands of one workdir."""
+
+    running: int = 0
+    wrote: int = 0
+    """How often something ended that may have written."""
+    own: OrderedDict[bytes, FileKey] = field(default_factory=OrderedDict)
+    """Files that agentctl wrote, as it left them."""
 
 
 class WriteLedger:
-    """One run's view of its workdir's files. Methods that walk block; the rest does not."""
+    """The workdirs of all runs of a process. Thread-safe; methods that walk block, the rest does not."""
 
-    def __init__(self, machine: Machine) -> None:
-        self._machine = machine
-        self._own: dict[bytes, FileKey] = {}
-        self._running = 0
-        self._wrote = 0
+    def __init__(self) -> None:
+        self._disks = DiskFacts()
+        self._states: OrderedDict[Path, RootState] = OrderedDict()
+        self._activities: OrderedDict[Path, _Activity] = OrderedDict()
+        self._lock = Lock()
 
     @contextmanager
-    def running(self, place: Path) -> Iterator[Callable[[int], None]]:
+    def running(self, workdir: Path) -> Iterator[Callable[[int], None]]:
         """Note that a command runs; what is given takes the blocks that the kernel counted for it.
 
         Without such a word the command counts as one that wrote.
         """
         blocks = [1]
-        self._running += 1
+        self.begun(workdir)
         try:
             yield lambda count: blocks.__setitem__(0, count)
         finally:
-            self._running -= 1
-            if blocks[0] or not self._machine.disks.counts_writes(place):
-                self._wrote += 1
+            self.ended(workdir, wrote=bool(blocks[0]) or not self._disks.counts_writes(workdir))
 
-    def background(self, change: int) -> None:
-        """Note that a background process began (1) or ended (-1)."""
-        self._running += change
-        self._wrote += 1
+    def begun(self, workdir: Path) -> None:
+        """Note that something began that may write until `ended` is told."""
+        with self._lock:
+            self._activity(workdir).running += 1
 
-    def leave_out(self, path: Path) -> None:
-        """Note a file as it now stands as agentctl's own."""
+    def ended(self, workdir: Path, *, wrote: bool = True) -> None:
+        """Note that it ended."""
+        with self._lock:
+            activity = self._activity(workdir)
+            activity.running -= 1
+            activity.wrote += wrote
+
+    def leave_out(self, root: Path, path: Path) -> None:
+        """Note a file under a workdir or temp folder as it now stands as agentctl's own."""
         try:
             status = os.lstat(path)
         except OSError:
             return
         key = (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
-        self._own[os.fsencode(path)] = key
+        with self._lock:
+            own = self._activity(root).own
+            own[os.fsencode(path)] = key
+            if len(own) > _REMEMBERED_WRITES:
+                own.popitem(last=False)
 
-    def measure(self, roots: tuple[Path, ...], temp: Path, checkpoint: Callable[[], None]) -> WorkdirState:
+    def measure(self, workdir: Path, temp: Path, checkpoint: Callable[[], None]) -> WorkdirState:
         """Return the state to compare with later; walks only where none is known yet."""
-        known = self._machine.states.get(roots)
-        if known is None or not self._own_clock(roots):
-            known = take_state(roots, (output_directory(temp),), checkpoint)
-            self._machine.states[roots] = known
-        return replace(known, taken_ns=now_ns(), quiet_mark=self._wrote)
+        states = []
+        for root in _roots(workdir, temp):
+            known = self._states.get(root)
+            if known is None or not self._disks.clock_is_ours(root):
+                known = self._walk(root, temp, checkpoint)
+            states.append(known)
+        with self._lock:
+            mark = self._activity(workdir).wrote
+        return replace(_together(states), taken_ns=now_ns(), quiet_mark=mark)
 
     def changed_since(
-        self, before: WorkdirState, roots: tuple[Path, ...], temp: Path, checkpoint: Callable[[], None]
+        self, before: WorkdirState, workdir: Path, temp: Path, checkpoint: Callable[[], None]
     ) -> WorkdirChange:
         """Return what commands changed since a state; walks unless it is certain that nothing did."""
-        quiet = self._running == 0 and self._wrote == before.quiet_mark
-        if quiet and not any_change_seen(before, self._own):
+        with self._lock:
+            activity = self._activity(workdir)
+            quiet = activity.running == 0 and activity.wrote == before.quiet_mark
+            own = {**activity.own, **self._activity(temp).own}
+        if quiet and not any_change_seen(before, own):
             return _NOTHING
-        after = take_state(roots, (output_directory(temp),), checkpoint)
-        self._machine.states[roots] = after
-        change = compare(before if self._own_clock(roots) else replace(before, taken_ns=0), after, self._own)
-        self._own = {path: key for path, key in self._own.items() if after.files.get(path) == key}
+        roots = _roots(workdir, temp)
+        after = _together([self._walk(root, temp, checkpoint) for root in roots])
+        own_clock = all(self._disks.clock_is_ours(root) for root in roots)
+        change = compare(before if own_clock else replace(before, taken_ns=0), after, own)
+        with self._lock:
+            for path in [path for path, key in activity.own.items() if after.files.get(path) != key]:
+                del activity.own[path]
         return change
 
-    def _own_clock(self, roots: tuple[Path, ...]) -> bool:
-        return all(self._machine.disks.clock_is_ours(root) for root in roots)
+    def _walk(self, root: Path, temp: Path, checkpoint: Callable[[], None]) -> RootState:
+        state = take_state(root, (output_directory(temp),), checkpoint)
+        with self._lock:
+            self._states[root] = state
+            self._states.move_to_end(root)
+            if len(self._states) > _REMEMBERED_ROOTS:
+                self._states.popitem(last=False)
+        return state
+
+    def _activity(self, workdir: Path) -> _Activity:
+        return self._activities.setdefault(workdir, _Activity())
+
+
+def _roots(workdir: Path, temp: Path) -> tuple[Path, ...]:
+    """Return the places whose files count, each file once."""
+    if temp.is_relative_to(workdir):
+        return (workdir,)
+    return (temp,) if workdir.is_relative_to(temp) else (workdir, temp)
+
+
+def _together(states: list[RootState]) -> WorkdirState:
+    return WorkdirState(
+        files=ChainMap(*(state.files for state in states)),
+        complete=all(state.complete for state in states),
+        directories=ChainMap(*(state.directories for state in states)),
+        recent=tuple(path for state in states for path in state.recent),
+        taken_ns=min(state.taken_ns for state in states),
+    )

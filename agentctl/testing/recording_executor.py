@@ -16,7 +16,6 @@ from agentctl.executor.api import (
     GlobRequest,
     GrepRequest,
     GrepResult,
-    LaunchableCommand,
     Listing,
     Output,
     Page,
@@ -128,17 +127,6 @@ class RecordingExecutor:
         if request.on_output is not None and result.output.text:
             request.on_output(result.output.text)
         return result
-
-    async def launchable(self, request: CommandRequest) -> LaunchableCommand:
-        """Note a command and return its words as they are."""
-        self.commands.append(request)
-        words = request.command if isinstance(request.command, tuple) else ("sh", "-c", request.command)
-        return LaunchableCommand(
-            argv=words,
-            environment=request.environment,
-            cwd=request.cwd or request.roots.workdir,
-            sandbox=self.sandbox,
-        )
 
     async def start(self, request: CommandRequest) -> BackgroundStatus:
         """Note a command; it runs until it is killed and has written the next answer's text."""

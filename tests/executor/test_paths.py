@@ -117,7 +117,6 @@ async def test_a_workdir_given_through_a_link_is_the_same_workdir(tmp_path: Path
         for text in ("f.txt", str(alias / "f.txt"), str(workdir / "f.txt"))
     ]
 
-    pins.close()
     assert {path.path for path in paths} == {workdir / "f.txt"}
     assert all(path.inside for path in paths)
 
@@ -249,7 +248,6 @@ async def test_a_granted_read_path_is_readable_and_not_writable(tmp_path: Path, 
         str(granted / "a.md"), Roots(workdir=roots.workdir, temp=roots.temp, read_paths=(granted,)), pins
     )
 
-    pins.close()
     assert (path.inside, path.readable, path.root) == (False, True, granted)
 
 
@@ -303,8 +301,6 @@ def test_what_is_called_inside_is_inside_for_the_kernel_too(
         path = resolve(text, Roots(workdir=workdir, temp=top / "t", home=top), pins)
     except ToolError:
         return
-    finally:
-        pins.close()
     spelled = Path(f"{top}{text[1:]}") if parts[0] == "~" and not absolute else workdir / text
     try:
         real = Path(os.path.realpath(spelled, strict=True))  # noqa: TID251 - the oracle
@@ -341,5 +337,17 @@ async def test_a_root_that_is_a_mount_of_everything_contains_all(tmp_path: Path)
 
     path: ResolvedPath = resolve("etc", Roots(workdir=Path("/"), temp=tmp_path), pins)
 
-    pins.close()
     assert path.inside
+
+
+async def test_a_workdir_made_anew_with_the_same_number_is_noticed(hands: Hands, workdir: Path) -> None:
+    await hands.resolve("f")
+    number = workdir.stat().st_ino
+    for _ in range(50):
+        workdir.rmdir()
+        workdir.mkdir()
+        if workdir.stat().st_ino == number:
+            break
+
+    with pytest.raises(ToolError, match="replaced"):
+        await hands.resolve("f")

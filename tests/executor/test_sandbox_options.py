@@ -366,40 +366,6 @@ async def test_programs_from_an_emptied_place_can_still_be_run(boxed: Hands, tmp
     assert result.output.text == "tooled\n"
 
 
-@pytest.mark.parametrize(
-    "kind", [SandboxKind.BUBBLEWRAP, SandboxKind.LANDLOCK, SandboxKind.NONE], ids=lambda kind: kind.value
-)
-async def test_a_program_with_open_streams_brings_its_sandbox_along(
-    hands: Hands, workdir: Path, outside: Path, kind: SandboxKind
-) -> None:
-    request = CommandRequest(
-        command=(
-            "sh",
-            "-c",
-            f'read line; echo "got $line"; pwd; echo x > made; echo x > {outside}/made; "$0"',
-            "id",
-        ),
-        roots=hands.roots,
-        sandbox=SandboxPolicy(kind=kind),
-    )
-
-    launchable = await hands.executor.launchable(request)
-
-    done = subprocess.run(
-        launchable.argv,
-        input=b"hello\n",
-        env=dict(launchable.environment),
-        cwd=launchable.cwd,
-        capture_output=True,
-        check=False,
-    )
-    if launchable.sandbox is not kind:
-        pytest.skip(f"this kernel refuses {kind.value}")
-    assert done.stdout.startswith(f"got hello\n{workdir}\nuid=".encode()), done.stderr
-    assert (workdir / "made").exists()
-    assert (outside / "made").exists() is (kind is SandboxKind.NONE)
-
-
 def test_the_filter_is_whole_instructions_and_unknown_machines_have_none(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
