@@ -115,6 +115,12 @@ def build_run(house: House, kind: AgentKind, seed: RunSeed, snapshot: RunSnapsho
     )
 
 
+def _servers(house: House, kind: AgentKind) -> tuple[ToolSource, ...]:
+    """The MCP servers' tools; a run waits and is warned for what its own stages list."""
+    connectors = [name for stage in kind.stages for name in stage.connectors]
+    return server_sources(house, kind.servers, connectors)
+
+
 def build_tools(
     house: House, kind: AgentKind, seed: RunSeed, children: Children, state: AgentState
 ) -> ToolState:
@@ -141,7 +147,7 @@ def build_tools(
             tools=(*kind.tools, *tools_of(state, bounds), *own),
             host_tools=kind.host_tools,
             script_permissions=kind.script_permissions,
-            outside=Sources(each=(*server_sources(house, kind.servers), *written_tools(house, kind, seed))),
+            outside=Sources(each=(*_servers(house, kind), *written_tools(house, kind, seed))),
             stages=kind.stages,
             layers=layers,
             safe_list=kind.safe_list,

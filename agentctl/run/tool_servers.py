@@ -1,7 +1,7 @@
 """The MCP servers that runs of a blueprint may use: the user's and, once trusted, the blueprint's own."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from agentctl.blueprint.model import Blueprint, StageTable
@@ -71,8 +71,12 @@ def _sandbox(settings: Settings, blueprint: Blueprint | None, server: str) -> Sa
     return sandbox_of_all(settings, blueprint, stages)
 
 
-def server_sources(house: House, plans: tuple[ServerPlan, ...]) -> tuple[ToolSource, ...]:
+def server_sources(
+    house: House, plans: tuple[ServerPlan, ...], connectors: Iterable[str]
+) -> tuple[ToolSource, ...]:
     """Return where a run gets the tools of its servers from; empty when it wants none.
+
+    `connectors` are those that its stages list.
 
     Raises:
         ToolServerMissing: one is required, and this process runs no servers.
@@ -82,9 +86,11 @@ def server_sources(house: House, plans: tuple[ServerPlan, ...]) -> tuple[ToolSou
         if needed is not None:
             raise ToolServerMissing(f"The MCP server {needed.name!r} is required; no servers are run here.")
         return ()
-    if not plans:
+    named = {plan.name for plan in plans}
+    unknown = tuple(name for name in dict.fromkeys(connectors) if name not in named)
+    if not plans and not unknown:
         return ()
-    return (McpTools(pool=house.servers, executor=house.executor, plans=plans),)
+    return (McpTools(pool=house.servers, executor=house.executor, plans=plans, unknown=unknown),)
 
 
 def _wants(stage: StageTable, server: str) -> bool:

@@ -104,6 +104,17 @@ def test_a_missing_optional_server_is_a_warning(bench: Bench) -> None:
     assert "The MCP server 'srv' is not there; its tools are not offered" in ran.err
 
 
+def test_a_server_that_nobody_names_is_a_warning(bench: Bench) -> None:
+    path = served(bench)
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text[: text.index("[[mcp_servers]]")] + text[text.index("[script]") :], encoding="utf-8")
+
+    ran = bench.agentctl("run", path, "go")
+
+    assert ran.code == 0
+    assert "No MCP server is named 'srv', in your config or in the blueprint" in ran.err
+
+
 def test_a_denied_server_is_not_offered(bench: Bench) -> None:
     """MC-027: what a rule forbids is not sent to the model."""
     path = served(bench)

@@ -30,6 +30,8 @@ class McpTools:
     executor: Executor
     plans: tuple[ServerPlan, ...]
     """Those that any stage wants, and those that are required; names differ."""
+    unknown: tuple[str, ...] = ()
+    """Servers that a stage lists and nobody names."""
     _lines: dict[str, Line] = field(default_factory=dict)
     _heard: dict[str, int] = field(default_factory=dict)
     """How many notes of each server were taken."""
@@ -46,6 +48,11 @@ class McpTools:
         Raises:
             ToolServerMissing: a required server is not there.
         """
+        for name in self.unknown:
+            text = (
+                f"No MCP server is named {name!r}, in your config or in the blueprint; none of it is offered"
+            )
+            self._notes.append(Note(level="warning", text=text))
         try:
             for plan in self.plans:
                 line = self.pool.take(plan)
