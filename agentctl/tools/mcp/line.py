@@ -123,6 +123,7 @@ class Line:
             return
         if not self.why and not self.began and self._scope.cancelled_caught:
             self.why = f"it did not answer within {plan.startup_timeout_s:g} s (startup_timeout)"
+            report.exit_code = None  # we ended it: that says nothing about the server
         causes = [part for part in (self.why, report.last_words()) if part]
         self.why = plan.told("; ".join(causes)) or "the connection ended"
         state = "has ended; its tools are gone" if self.began else "is not there; its tools are not offered"

@@ -296,6 +296,7 @@ async def test_a_server_that_says_nothing_is_given_up_after_its_time(tmp_path: P
 
     assert "did not answer within 1 s (startup_timeout)" in notes
     assert "loading the index" in notes
+    assert "exit code" not in notes
 
 
 async def test_a_server_that_keeps_silent_about_unknown_methods_is_still_greeted(tmp_path: Path) -> None:
