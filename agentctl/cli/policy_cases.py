@@ -55,6 +55,8 @@ class Case:
     """`allow`, `ask`, `deny` or `not-allow`."""
     contested: bool
     """The tools in the field decide it differently on purpose."""
+    other: bool
+    """It is not about a command line, so that it cannot be tried here."""
 
     def accepts(self, verdict: Verdict) -> bool:
         """Whether `verdict` is right: an expected ask is met by ask or deny, an allow by allow alone."""
@@ -92,42 +94,75 @@ class CaseResult:
 class _Setup:
     """What a case's `setup` says, as rules and files."""
 
-    may_write: list[str]
-    may_not_write: list[str]
+    rules: dict[tuple[str, str], list[str]]
+    """Patterns by tool and list (`deny`, `ask`, `allow`)."""
     links: list[tuple[str, str]]
     settings: list[tuple[str, str]]
     """Of the repository's configuration."""
+    files: list[tuple[str, str]]
+    """Names and contents; a name that ends in `/` is a folder."""
 
 
+_DENIED = r"(?:is|are) denied|deny"
+_OUTSIDE = r"outside (?:of )?(?:the )?(?:workspace|workdir|project)"
+_INSIDE = r"(?:inside|in|within) (?:the )?(?:workspace|workdir|project)"
+_LINK = r"(?:a |the )?(?:symlink|symbolic link|link)"
 _SENTENCES = (
-    (re.compile(r"writes? to (?P<denied>\S+) (?:is|are) denied"), "denied"),
-    (re.compile(r"writes? outside (?:the )?(?:workspace|workdir) (?:is|are) denied"), ""),
-    (re.compile(r"reads? outside (?:the )?(?:workspace|workdir):? (?:ask|is asked|asks)"), ""),
-    (re.compile(r"writes? inside (?:the )?(?:workspace|workdir):? allow(?:ed)?"), "inside"),
-    (re.compile(r"\.git/config has (?P<key>[A-Za-z0-9_.-]+)\s*=\s*(?P<value>.*)"), "setting"),
-    (re.compile(r"(?P<link>[^\s>]+) ?-> ?(?P<target>\S+)"), "link"),
+    (re.compile(rf"writ(?:e|es|ing) (?:to )?(?P<path>\S+):? (?:{_DENIED})"), "write_file deny"),
+    (re.compile(rf"read(?:s|ing)? (?:of |from )?(?P<path>\S+):? (?:{_DENIED})"), "read_file deny"),
+    (
+        re.compile(r"writ(?:e|es|ing) (?:to )?(?P<path>\S+):? (?:is |are )?(?:allow|allowed)"),
+        "write_file allow",
+    ),
+    (
+        re.compile(
+            rf"(?:writ(?:e|es|ing)|reads?|reading) {_OUTSIDE}:? (?:is |are )?(?:denied|deny|asks?|asked)"
+        ),
+        "",
+    ),
+    (re.compile(rf"(?:writ(?:e|es|ing)) {_INSIDE}:? (?:is |are )?(?:asked|asks?)"), ""),
+    (re.compile(rf"writ(?:e|es|ing) {_INSIDE}:? (?:is |are )?allow(?:ed)?"), "inside"),
+    (
+        re.compile(r"\.git/config (?:has|sets|contains) (?P<key>[A-Za-z0-9_.*-]+)\s*=\s*(?P<value>.*)"),
+        "setting",
+    ),
+    (re.compile(r"(?P<path>\.gitattributes) (?:has|contains) (?P<text>.*)"), "file"),
+    (re.compile(r"(?:a |the )?(?:file )?(?P<path>\S+) (?:contains|holds) (?P<text>.*)"), "file"),
+    (re.compile(r"(?:a |the )?(?:file )?(?P<path>\S+) exists"), "file"),
+    (re.compile(r"(?P<path>\S+) is a (?:directory|folder)"), "folder"),
+    (re.compile(rf"{_LINK} (?P<link>[^\s>]+) ?(?:->|links to) ?(?P<target>\S+)(?: \(.*\))?"), "link"),
+    (re.compile(r"(?P<link>[^\s>]+) ?(?:->|links to) ?(?P<target>\S+)(?: \(.*\))?"), "link"),
+    (re.compile(r"(?P<link>\S+) is a (?:symlink|symbolic link|link) to (?P<target>\S+)"), "link"),
 )
 
 
 def _read_setup(text: str) -> _Setup | None:
     """Return what `text` asks for, or None where it says something that cannot be set up here."""
-    setup = _Setup(may_write=[], may_not_write=[], links=[], settings=[])
+    setup = _Setup(rules={}, links=[], settings=[], files=[])
     for sentence in (part.strip().rstrip(".") for part in re.split(r";\s+|\.\s+|\n", text)):
         if not sentence:
             continue
         found = [(kind, match) for pattern, kind in _SENTENCES if (match := pattern.fullmatch(sentence))]
         if not found:
             return None
-        kind, match = found[0]
-        if kind == "denied":
-            setup.may_not_write.append(match["denied"])
-        elif kind == "inside":
-            setup.may_write.append("**")
-        elif kind == "setting":
-            setup.settings.append((match["key"], match["value"].strip()))
-        elif kind == "link":
-            setup.links.append((match["link"], match["target"]))
+        _take_sentence(setup, *found[0])
     return setup
+
+
+def _take_sentence(setup: _Setup, kind: str, match: re.Match[str]) -> None:
+    if kind == "inside":
+        setup.rules.setdefault(("write_file", "allow"), []).append("**")
+    elif kind == "setting":
+        setup.settings.append((match["key"], match["value"].strip()))
+    elif kind == "link":
+        setup.links.append((match["link"], match["target"]))
+    elif kind == "file":
+        setup.files.append((match["path"], match.groupdict().get("text") or ""))
+    elif kind == "folder":
+        setup.files.append((match["path"].rstrip("/") + "/", ""))
+    elif kind:
+        tool, into = kind.split()
+        setup.rules.setdefault((tool, into), []).append(match["path"])
 
 
 def read_cases(path: Path) -> tuple[Case, ...]:
@@ -155,16 +190,20 @@ def read_cases(path: Path) -> tuple[Case, ...]:
 def _case(value: JsonValue) -> Case:
     if not isinstance(value, dict):
         raise TypeError("an object is expected")
-    given, policy = _object(value, "input"), _object(_object(value, "input"), "policy")
-    command = given.get("command")
+    area = str(value.get("area", ""))
+    given = _object(value, "input")
+    other = "policy" not in given and not area.startswith("shell-")
+    policy = _object(given, "policy")
+    command = "" if other else given.get("command")
     if not isinstance(command, str):
         raise TypeError("input.command has to be a text")
     decision = value.get("decision") or str(value.get("expected", "")).partition(":")[0].strip()
+    decision = "ask" if other else decision
     if decision not in {"allow", "ask", "deny", "not-allow"}:
         raise ValueError(f"{decision!r} is no decision; write allow, ask, deny or not-allow")
     return Case(
         id=str(value.get("id", "")),
-        area=str(value.get("area", "")),
+        area=area,
         command=command,
         workdir=str(given.get("cwd") or _WORKDIR),
         setup=str(given.get("setup") or ""),
@@ -174,6 +213,7 @@ def _case(value: JsonValue) -> Case:
         default=str(policy.get("default") or "ask"),
         expected=decision,
         contested=value.get("contested") is True,
+        other=other,
     )
 
 
@@ -216,6 +256,8 @@ async def run_cases(cases: Sequence[Case]) -> tuple[CaseResult, ...]:
 
 
 async def _result(case: Case, world: _World) -> CaseResult:
+    if case.other:
+        return CaseResult(case=case, skipped="it is not about a command line with a policy")
     setup = _read_setup(case.setup)
     if setup is None:
         return CaseResult(case=case, skipped=f"its setup cannot be made here: {case.setup}")
@@ -270,9 +312,9 @@ def _layers(
         f"ask = {texts(case.ask)}",
         f"deny = {texts(case.deny)}",
     ]
-    if setup.may_write or setup.may_not_write:
-        lines += ["[tool_permissions.write_file]", 'default = "ask"']
-        lines += [f"allow = {texts(setup.may_write)}", f"deny = {texts(setup.may_not_write)}"]
+    for tool in sorted({tool for tool, _ in setup.rules}):
+        lines.append(f"[tool_permissions.{tool}]")
+        lines += [f"{into} = {texts(found)}" for (name, into), found in setup.rules.items() if name == tool]
     table = parse("\n".join(lines).encode(), file=f"{case.id or 'case'}.toml")
     return Layers(
         user=parse_permissions(table.table("tool_permissions"), names=built_in.names),
@@ -289,6 +331,13 @@ def _make_files(setup: _Setup, workdir: Path, below: Callable[[str], str]) -> No
         link = Path(below(name)) if name.startswith("/") else workdir / name
         link.parent.mkdir(parents=True, exist_ok=True)
         link.symlink_to(below(target))
+    for name, text in setup.files:
+        path = Path(below(name)) if name.startswith("/") else workdir / name
+        if name.endswith("/"):
+            path.mkdir(parents=True, exist_ok=True)
+        elif not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(f"{text}\n", encoding="utf-8")
     if not setup.settings:
         return
     repository = workdir / ".git"

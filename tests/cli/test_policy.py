@@ -76,10 +76,24 @@ def test_links_and_rules_of_a_setup_are_made_and_others_skip_the_case(
         case(command="ls -l > f", decision="deny", setup="write to f is denied", id="T-3"),
         case(command="ls -l > f", decision="allow", setup="writes inside workspace: allow", id="T-4"),
         case(command="ls", decision="deny", setup="the moon is full", id="T-5"),
+        case(
+            command="cat secret", decision="deny", setup="read of secret is denied; secret exists", id="T-6"
+        ),
+        case(
+            command="cat a", decision="allow", setup="a is a symlink to /repo/app/b; b contains x", id="T-7"
+        ),
+        case(command="cat d/x", decision="ask", setup="link d -> /etc. sub is a directory", id="T-8"),
+        case(command="ls", decision="allow", setup="writes outside workspace are denied", id="T-9"),
+        json.dumps(
+            {"id": "T-10", "area": "path-confinement", "input": {"path": "x"}, "expected": "rejected"}
+        ),
     )
 
-    assert (code, report["failed"], report["total"]) == (0, [], 4)
-    assert report["skipped"] == [{"id": "T-5", "reason": "its setup cannot be made here: the moon is full"}]
+    assert (code, report["failed"], report["total"]) == (0, [], 8)
+    assert report["skipped"] == [
+        {"id": "T-5", "reason": "its setup cannot be made here: the moon is full"},
+        {"id": "T-10", "reason": "it is not about a command line with a policy"},
+    ]
 
 
 def test_a_contested_case_is_told_and_does_not_fail(
@@ -95,7 +109,7 @@ def test_a_file_that_holds_no_cases_is_refused_with_its_lines(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "cases.jsonl"
-    path.write_text('{"input": {"command": 1}}\nnot json\n', encoding="utf-8")
+    path.write_text('{"area": "shell-x", "input": {"command": 1}}\nnot json\n', encoding="utf-8")
 
     assert run_app(["policy", "test", str(path)]) == 3
     said = capsys.readouterr().err
