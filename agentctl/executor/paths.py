@@ -19,6 +19,7 @@ from agentctl.executor.identity import Identity, identity
 
 _MAX_LINKS = 40
 _MAX_TEXT = 4096
+_TURNS_TEXT_ROUND = frozenset(map(chr, (*range(0x202A, 0x202F), *range(0x2066, 0x206A))))
 _UTF8_NAMES = sys.getfilesystemencoding() == "utf-8"
 _PATH_ONLY = getattr(os, "O_PATH", os.O_RDONLY)
 _DIRECTORY = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | _PATH_ONLY
@@ -42,7 +43,7 @@ def check_text(text: str) -> None:
     if len(text) > _MAX_TEXT:
         raise ToolError(f"The path has {len(text)} characters; at most {_MAX_TEXT} are possible.")
     for character in text:
-        if unicodedata.category(character) in {"Cc", "Cs", "Zl", "Zp"}:
+        if character in _TURNS_TEXT_ROUND or unicodedata.category(character) in {"Cc", "Cs", "Zl", "Zp"}:
             raise ToolError(
                 f"The path {text!r} contains the character U+{ord(character):04X}; a path has none such."
             )

@@ -1,8 +1,12 @@
 """Where a path leads, and what is opened: by component, links resolved once and never followed again."""
 
+import contextlib
 import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
+from time import monotonic
 
 import pytest
 from hypothesis import given, settings
@@ -10,6 +14,7 @@ from hypothesis import strategies as st
 
 from agentctl.errors import ToolError
 from agentctl.executor.api import (
+    Edit,
     GlobRequest,
     GrepRequest,
     PageRequest,
@@ -351,3 +356,87 @@ async def test_a_workdir_made_anew_with_the_same_number_is_noticed(hands: Hands,
 
     with pytest.raises(ToolError, match="replaced"):
         await hands.resolve("f")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["/proc/self/root/etc/passwd", "/proc/self/cwd", "/dev/fd/0", "/dev/stdin", "file/../../x", "..//..//x"],
+)
+async def test_detours_of_the_system_lead_outside(hands: Hands, workdir: Path, text: str) -> None:
+    (workdir / "file").write_text("x")
+
+    path = await hands.resolve(text)
+
+    assert not path.inside
+
+
+@pytest.mark.parametrize(
+    "text", ["file:///etc/passwd", "%2e%2e/x", "C:\\x", "\uff0e\uff0e/x", "-", "--help", "a" * 300]
+)
+async def test_spellings_of_other_systems_are_plain_names(hands: Hands, workdir: Path, text: str) -> None:
+    path = await hands.resolve(text)
+
+    assert path.inside
+    assert path.kind is PathKind.MISSING
+
+
+async def test_a_file_is_no_directory(hands: Hands, workdir: Path) -> None:
+    (workdir / "f").write_text("x")
+
+    with pytest.raises(ToolError, match="not a directory"):
+        await hands.write("f/g", "y")
+    with pytest.raises(ToolError, match=r"not a directory|does not exist"):
+        await read(hands, "f/g")
+    assert (workdir / "f").read_text() == "x"
+
+
+async def test_a_name_longer_than_the_disk_takes_is_told(hands: Hands) -> None:
+    with pytest.raises(ToolError, match="too long"):
+        await hands.write("a" * 300, "x")
+
+
+SWAPPER = """
+import ctypes, sys
+libc = ctypes.CDLL(None)
+one, two = (name.encode() for name in sys.argv[1:])
+while True:
+    libc.renameat2(-100, one, -100, two, 2)
+"""
+
+
+async def test_a_directory_swapped_back_and_forth_never_leads_out(
+    hands: Hands, workdir: Path, outside: Path
+) -> None:
+    (outside / "f").write_text("TOPSECRET\n")
+    (workdir / "d").mkdir()
+    (workdir / "d" / "f").write_text("fine\n")
+    (workdir / "link").symlink_to(outside)
+    swapper = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            SWAPPER,
+            str(workdir / "d"),
+            str(workdir / "link"),
+        ]
+    )
+    try:
+        end = monotonic() + 1.5
+        reads = refused = 0
+        while monotonic() < end:
+            try:
+                assert await read(hands, "d/f") == ("fine",)
+                reads += 1
+            except ToolError:
+                refused += 1
+            with contextlib.suppress(ToolError):
+                await hands.write("d/new", "x")
+            with contextlib.suppress(ToolError):
+                await hands.edit("d/f", Edit(old="fine", new="fine"))
+    finally:
+        swapper.kill()
+        swapper.wait()
+
+    assert sorted(path.name for path in outside.iterdir()) == ["f"]
+    assert (outside / "f").read_text() == "TOPSECRET\n"
+    assert refused
