@@ -49,7 +49,11 @@ def _open(path: Path, clock: Clock) -> "SqliteJournal":
         # Conversations are private: made before SQLite makes it, which would ask the umask.
         path.touch(mode=0o600)
     connection = connect(path)
-    prepare(connection, path)
+    try:
+        prepare(connection, path)
+    except BaseException:
+        connection.close()
+        raise
     return SqliteJournal(path, connection, clock)
 
 

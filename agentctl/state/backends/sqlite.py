@@ -145,9 +145,13 @@ class SqliteBackend:
             if not self._path.exists():
                 self._path.touch(mode=0o600)
             db = sqlite3.connect(self._path, timeout=30.0, isolation_level=None, check_same_thread=False)
-            db.execute("PRAGMA journal_mode = WAL")
-            db.execute("PRAGMA synchronous = FULL")
-            db.executescript(_TABLES)
+            try:
+                db.execute("PRAGMA journal_mode = WAL")
+                db.execute("PRAGMA synchronous = FULL")
+                db.executescript(_TABLES)
+            except BaseException:
+                db.close()
+                raise
             self._connection = db
         return self._connection
 
