@@ -12,6 +12,7 @@ from typer.core import TyperGroup
 
 from agentctl import __version__
 from agentctl.errors import AgentctlError, ExitCode, InvalidInput, known_error
+from agentctl.toml.words import nearest
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("agentctl.cli.run", "Run a blueprint."),
@@ -68,6 +69,13 @@ class _OnDemand(TyperGroup):
             command = command.commands[cmd_name]  # a module may hold several commands of a kind
         command.name = cmd_name
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] not in COMMANDS and (near := nearest(args[0], COMMANDS)):
+            ctx.fail(f"There is no command {args[0]!r}; did you mean {near!r}?")
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         del ctx

@@ -11,6 +11,7 @@ from typing import Annotated
 import anyio
 import typer
 
+from agentctl.cli.command_app import command_app
 from agentctl.cli.reading import Waiting, find, opened_journal, root_of, tree, waiting_questions
 from agentctl.errors import StateConflict, UsageError
 from agentctl.interaction.socket import GiveAnswer, send_request
@@ -23,13 +24,7 @@ from agentctl.protocol.values import JsonObject
 from agentctl.terminal.contract import Streams
 from agentctl.terminal.sheet import Row, approval_rows, paint, person_rows
 
-app = typer.Typer(
-    name="approvals",
-    help="Questions that wait for a person: list them, answer them.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-)
+app = command_app("Questions that wait for a person: list them, answer them.")
 
 
 @app.command("list")

@@ -3,16 +3,17 @@
 import getpass
 import os
 import sys
-from difflib import get_close_matches
 
 import typer
 
+from agentctl.cli.command_app import command_app
 from agentctl.cli.keyring import forget_key, keyring_installed, store_key, stored_key
 from agentctl.errors import UsageError
 from agentctl.llm.catalogue import load_catalogue
 from agentctl.settings.load import load_settings
+from agentctl.toml.words import nearest
 
-app = typer.Typer(no_args_is_help=True, help="Keys of model services, in the desktop's keyring.")
+app = command_app("Keys of model services, in the desktop's keyring.")
 _PROVIDER = typer.Argument(..., help="The provider: what stands before the colon of its models' names.")
 
 
@@ -74,8 +75,8 @@ def _providers() -> dict[str, tuple[tuple[str, ...], bool]]:
 def _check_known(provider: str) -> None:
     providers = _providers()
     if provider not in providers:
-        close = get_close_matches(provider, providers, n=1)
+        close = nearest(provider, providers)
         raise UsageError(
-            f"There is no provider {provider!r}{f'; did you mean {close[0]!r}?' if close else '.'}",
+            f"There is no provider {provider!r}{f'; did you mean {close!r}?' if close else '.'}",
             hint=f"known are {', '.join(providers)}; others are set up under [providers.NAME] in the config",
         )

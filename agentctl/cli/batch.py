@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from agentctl.blueprint.catalogue import load
+from agentctl.cli.command_app import command_app
 from agentctl.cli.launch import overrides
 from agentctl.cli.launch_many import launch_many
 from agentctl.cli.options import (
@@ -31,7 +32,7 @@ from agentctl.run.inputs import checked_workdir
 from agentctl.run.start import Order
 from agentctl.settings.load import load_settings
 
-app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
+app = command_app()
 
 _KEYS = ("task", "inputs", "context", "workdir", "thread")
 

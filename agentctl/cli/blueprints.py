@@ -9,12 +9,11 @@ import typer
 from agentctl.blueprint.catalogue import Entry, entries, find
 from agentctl.blueprint.load import load_blueprint
 from agentctl.blueprint.model import Blueprint
+from agentctl.cli.command_app import command_app
 from agentctl.errors import AgentctlError, ExitCode
 from agentctl.protocol.values import JsonObject
 
-app = typer.Typer(
-    rich_markup_mode=None, no_args_is_help=True, help="List and show the blueprints that can be named."
-)
+app = command_app("List and show the blueprints that can be named.")
 
 
 @app.command("list")

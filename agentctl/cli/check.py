@@ -14,6 +14,7 @@ from agentctl.blueprint.lints import Lint, lints_of
 from agentctl.blueprint.load import load_blueprint
 from agentctl.blueprint.model import Blueprint
 from agentctl.blueprint.trust import Trust, trust_needed
+from agentctl.cli.command_app import command_app
 from agentctl.cli.model_names import check_models
 from agentctl.cli.policy_tests import PolicyTestResult, run_policy_tests
 from agentctl.cli.providers import blueprint_script
@@ -25,7 +26,7 @@ from agentctl.run.hypothetical import Machine, judge_of
 from agentctl.settings.load import load_settings
 from agentctl.settings.settings import Settings
 
-app = typer.Typer(rich_markup_mode=None)
+app = command_app()
 
 PathArgument = Annotated[str, typer.Argument(metavar="BLUEPRINT", help="A name, or the path of a TOML file.")]
 

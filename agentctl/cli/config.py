@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from agentctl.cli.command_app import command_app
 from agentctl.errors import ExitCode
 from agentctl.protocol.values import JsonObject
 from agentctl.settings.edit import set_value, unset_value
@@ -12,11 +13,7 @@ from agentctl.settings.effective import effective
 from agentctl.settings.load import config_file, load_settings, read_key
 from agentctl.settings.settings import Setting
 
-app = typer.Typer(
-    rich_markup_mode=None,
-    no_args_is_help=True,
-    help="Show and set the user's config, each value with its source.",
-)
+app = command_app("Show and set the user's config, each value with its source.")
 
 Key = Annotated[str, typer.Argument(metavar="KEY", help="A dotted TOML key: limits.steps")]
 

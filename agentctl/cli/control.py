@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 import anyio
 import typer
 
+from agentctl.cli.command_app import command_app
 from agentctl.cli.reading import find, opened_journal, root_of, tree
 from agentctl.errors import ExitCode, UsageError
 from agentctl.interaction.socket import StopRun, send_request
@@ -13,9 +14,7 @@ from agentctl.journal.store import Journal, RunInfo, commit_to
 from agentctl.locations import live_dir
 from agentctl.protocol.events import RunEnded
 
-app = typer.Typer(
-    rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False, no_args_is_help=True
-)
+app = command_app()
 
 _Run = Annotated[str, typer.Argument(help="The run: its id, a unique beginning of it, or `last`.")]
 

@@ -7,6 +7,7 @@ from typing import Annotated
 import anyio
 import typer
 
+from agentctl.cli.command_app import command_app
 from agentctl.cli.reading import opened_journal
 from agentctl.cli.run_state import AsJson, Run, read_run_state
 from agentctl.errors import StateConflict
@@ -15,7 +16,7 @@ from agentctl.run.state_parts import store_of
 from agentctl.settings.load import load_settings
 from agentctl.state.shared_backend import SharedStateError
 
-app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
+app = command_app()
 
 
 @app.command()

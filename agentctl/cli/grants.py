@@ -8,6 +8,7 @@ import anyio
 import typer
 
 from agentctl.agent.snapshot import RunSnapshot
+from agentctl.cli.command_app import command_app
 from agentctl.cli.reading import find, opened_journal
 from agentctl.errors import StateConflict, UsageError
 from agentctl.ids import new_id
@@ -17,7 +18,7 @@ from agentctl.protocol.commands import OutgoingMessage
 from agentctl.protocol.decisions import Grant
 from agentctl.protocol.events import GrantRevoked
 
-app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
+app = command_app()
 
 
 @app.command()

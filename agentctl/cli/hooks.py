@@ -24,6 +24,7 @@ from agentctl.agent.hook_record import acted_event
 from agentctl.agent.hook_stack import Acted, HookStack, Member
 from agentctl.blueprint.catalogue import load
 from agentctl.blueprint.model import Blueprint
+from agentctl.cli.command_app import command_app
 from agentctl.errors import UsageError
 from agentctl.executor.api import Roots
 from agentctl.executor.local import open_executor
@@ -36,13 +37,7 @@ from agentctl.run.hook_parts import hook_members
 from agentctl.run.trusted_code import trusted_code
 from agentctl.settings.load import load_settings
 
-app = typer.Typer(
-    name="hooks",
-    help="The hooks of a blueprint and of your config.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-)
+app = command_app("The hooks of a blueprint and of your config.")
 
 BlueprintName = Annotated[str, typer.Argument(help="A blueprint's name, or the path of its TOML file.")]
 Trusted = Annotated[str, typer.Option("--trust", metavar="HASH", help="Trust the code it brings.")]

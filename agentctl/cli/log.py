@@ -7,6 +7,7 @@ from typing import Annotated
 import anyio
 import typer
 
+from agentctl.cli.command_app import command_app
 from agentctl.cli.reading import find, opened_journal
 from agentctl.journal.store import Record, RunInfo
 from agentctl.protocol.events import MessageAdded, Published, StageEntered
@@ -16,7 +17,7 @@ from agentctl.terminal.json_views import event_record, record_line
 from agentctl.terminal.story import tell
 from agentctl.terminal.visible import prose
 
-app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
+app = command_app()
 
 
 @app.command()

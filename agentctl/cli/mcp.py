@@ -14,6 +14,7 @@ from agentctl.blueprint.catalogue import entries, load
 from agentctl.blueprint.load import load_blueprint
 from agentctl.blueprint.model import Blueprint
 from agentctl.blueprint.trust import trust_needed
+from agentctl.cli.command_app import command_app
 from agentctl.cli.launch import overrides
 from agentctl.cli.mcp_login import log_in
 from agentctl.cli.options import Allow, Ask, Deny, Limit, Model, OnAsk, Yolo, launch_flags
@@ -34,11 +35,7 @@ from agentctl.tools.mcp.names import named
 from agentctl.tools.mcp.pool import open_pool
 from agentctl.tools.mcp.server import ServerPlan
 
-app = typer.Typer(
-    rich_markup_mode=None,
-    no_args_is_help=True,
-    help="List MCP servers, or serve blueprints as MCP tools.",
-)
+app = command_app("List MCP servers, or serve blueprints as MCP tools.")
 
 
 @app.command("list")

@@ -9,14 +9,13 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
+from agentctl.cli.command_app import command_app
 from agentctl.cli.model_list import print_models
 from agentctl.errors import RunFailed
 from agentctl.llm.local_catalogue import default_model, known_model, obstacle_to
 from agentctl.llm.local_install import Report, install, remove, take_over, verify
 
-app = typer.Typer(
-    no_args_is_help=True, help="Models that run on this machine: install, list, verify, remove."
-)
+app = command_app("Models that run on this machine: install, list, verify, remove.")
 _NAME = typer.Argument("", help="Which model; the embedded default when left out.")
 _PROVIDERS = typer.Option([], "--provider", "-p", help="Only these services; they are asked.")
 _JSON = typer.Option(False, "--json", help="Print a JSON list.")  # noqa: FBT003 - typer's way

@@ -6,12 +6,13 @@ from typing import Annotated
 import anyio
 import typer
 
+from agentctl.cli.command_app import command_app
 from agentctl.cli.reading import find, opened_journal
 from agentctl.errors import UsageError
 from agentctl.ids import new_id
 from agentctl.protocol.commands import OutgoingMessage
 
-app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
+app = command_app()
 
 
 @app.command()

@@ -7,10 +7,11 @@ from typing import Annotated
 
 import typer
 
+from agentctl.cli.command_app import command_app
 from agentctl.errors import UsageError
 from agentctl.locations import config_dir, shipped_dir
 
-app = typer.Typer(rich_markup_mode=None)
+app = command_app()
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 

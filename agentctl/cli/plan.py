@@ -10,6 +10,7 @@ import typer
 
 from agentctl.blueprint.catalogue import load
 from agentctl.blueprint.tool_rules import tool_names
+from agentctl.cli.command_app import command_app
 from agentctl.cli.launch import overrides
 from agentctl.cli.options import Allow, Ask, Deny, Limit, Model, Yolo, launch_flags
 from agentctl.cli.planning import RunPlan, StagePlan, ToolPlan, ceiling_rows, plan_of
@@ -23,7 +24,7 @@ from agentctl.run.inputs import checked_workdir
 from agentctl.settings.load import load_settings
 from agentctl.terminal.visible import one_line
 
-app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
+app = command_app()
 
 
 @app.command()

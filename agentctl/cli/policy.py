@@ -11,6 +11,7 @@ from typing import Annotated, assert_never
 import anyio
 import typer
 
+from agentctl.cli.command_app import command_app
 from agentctl.cli.peer_claude import import_claude
 from agentctl.cli.peer_codex import import_codex
 from agentctl.cli.peer_gemini import import_gemini
@@ -22,11 +23,7 @@ from agentctl.protocol.effects import Effect, ReachHost, ReadPath, RunProgram, W
 from agentctl.protocol.values import JsonObject, JsonValue
 from agentctl.toml.read import parse
 
-app = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    help="Try the policy on recorded lines, show what a line would do, take over a peer's rules.",
-)
+app = command_app("Try the policy on recorded lines, show what a line would do, take over a peer's rules.")
 
 
 @app.command("test")

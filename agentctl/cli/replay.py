@@ -13,6 +13,7 @@ import typer
 from agentctl.agent.agent_state import LiveState
 from agentctl.agent.snapshot import RunSnapshot
 from agentctl.blueprint.model import Blueprint
+from agentctl.cli.command_app import command_app
 from agentctl.cli.reading import opened_journal
 from agentctl.cli.recording import RecordedModel, Recording, read_recording, recorded_tools
 from agentctl.cli.run_state import AsJson, Run, RunState, read_run_state
@@ -41,7 +42,7 @@ from agentctl.state.shared_state import SharedState
 from agentctl.state.workspace import document_of
 from agentctl.testing.memory_journal import MemoryJournal
 
-app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
+app = command_app()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

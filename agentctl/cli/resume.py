@@ -9,6 +9,7 @@ import typer
 from agentctl.agent.snapshot import RunSnapshot
 from agentctl.blueprint.load import load_blueprint, parse_blueprint
 from agentctl.blueprint.model import Blueprint
+from agentctl.cli.command_app import command_app
 from agentctl.cli.launch import overrides
 from agentctl.cli.options import (
     Allow,
@@ -37,7 +38,7 @@ from agentctl.run.resume import read_snapshot
 from agentctl.run.start import resumed
 from agentctl.settings.load import load_settings
 
-app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
+app = command_app()
 
 
 @app.command()

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from agentctl.cli.command_app import command_app
 from agentctl.cli.launch import LaunchOptions, start, start_many
 from agentctl.cli.options import (
     Allow,
@@ -24,7 +25,7 @@ from agentctl.cli.options import (
 )
 from agentctl.cli.show import recorded
 
-app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
+app = command_app()
 
 
 @app.command()

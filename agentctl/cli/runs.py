@@ -10,19 +10,14 @@ from typing import Annotated
 import anyio
 import typer
 
+from agentctl.cli.command_app import command_app
 from agentctl.cli.reading import Waiting, find, opened_journal, tree, waiting_questions
 from agentctl.errors import UsageError
 from agentctl.journal.store import RunInfo
 from agentctl.protocol.codec import encode
 from agentctl.terminal.visible import cells, cut, one_line
 
-app = typer.Typer(
-    name="runs",
-    help="Runs in the journal: list, show, remove.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-)
+app = command_app("Runs in the journal: list, show, remove.")
 
 _HEAD = ("RUN", "AGENT", "STATUS", "STEPS", "CHANGED", "TASK")
 _PIPE_COLUMNS = 200

@@ -7,11 +7,12 @@ from typing import Annotated, assert_never
 import typer
 
 from agentctl.blueprint.model import Blueprint
+from agentctl.cli.command_app import command_app
 from agentctl.settings.model import ConfigTable
 from agentctl.toml.json_schema import schema_of
 from agentctl.toml.reference import reference_of
 
-app = typer.Typer(rich_markup_mode=None)
+app = command_app()
 
 
 class Kind(StrEnum):

@@ -8,12 +8,13 @@ import anyio
 import typer
 
 from agentctl.agent.hook_record import SCRATCHPAD_KEY
+from agentctl.cli.command_app import command_app
 from agentctl.cli.reading import opened_journal
 from agentctl.cli.run_state import AsJson, Run, absent, read_run_state
 from agentctl.protocol.values import JsonValue
 from agentctl.state.document import compact
 
-app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
+app = command_app()
 
 
 @app.command()

@@ -8,6 +8,7 @@ from typing import Annotated
 import anyio
 import typer
 
+from agentctl.cli.command_app import command_app
 from agentctl.cli.reading import opened_journal
 from agentctl.cli.run_state import AsJson, Run, absent, read_run_state
 from agentctl.errors import StateConflict, UsageError
@@ -24,13 +25,7 @@ from agentctl.state.shared_backend import (
 )
 from agentctl.state.shared_state import Listed, SharedState, provenance, size_text
 
-app = typer.Typer(
-    name="shared",
-    help="Shared state of a run: list, read, write, search. `scope/key` reaches into a scope.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-)
+app = command_app("Shared state of a run: list, read, write, search. `scope/key` reaches into a scope.")
 
 Scoped = Annotated[str, typer.Option("--scope", metavar="a/b", help="Work inside this scope.")]
 Key = Annotated[str, typer.Argument(help="The key.")]

@@ -12,6 +12,7 @@ from agentctl.agent.state_plan import key_of
 from agentctl.blueprint.code import CodeLoader
 from agentctl.blueprint.load import load_blueprint
 from agentctl.blueprint.trust import Trust
+from agentctl.cli.command_app import command_app
 from agentctl.cli.reading import opened_journal
 from agentctl.cli.run_state import AsJson, Run, RunState, absent, commit_by_person, read_run_state
 from agentctl.errors import ExitCode, Position, StateConflict, UsageError
@@ -25,13 +26,7 @@ from agentctl.state.document import compact
 from agentctl.state.folds import FoldFunction
 from agentctl.state.keys import SCOPES, KeyDefinition, KeyTable
 
-app = typer.Typer(
-    name="state",
-    help="The typed state of a run's thread: list, read, write, verify, migrate.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-)
+app = command_app("The typed state of a run's thread: list, read, write, verify, migrate.")
 
 _INTERNAL = "agentctl/"
 InScope = Annotated[

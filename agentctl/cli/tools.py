@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from agentctl.cli.command_app import command_app
 from agentctl.cli.tool_list import listed_tools
 from agentctl.policy.safe_data import safe_list
 from agentctl.policy.safe_list import SafeEntry
@@ -14,13 +15,7 @@ from agentctl.protocol.values import JsonObject
 from agentctl.settings.load import load_settings
 from agentctl.settings.rules import names_for, shipped_table
 
-app = typer.Typer(
-    name="tools",
-    help="Which tools there are, and what they may do without a prompt.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-)
+app = command_app("Which tools there are, and what they may do without a prompt.")
 
 
 @app.callback()

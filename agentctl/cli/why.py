@@ -15,6 +15,7 @@ from typer.core import TyperCommand
 from agentctl.blueprint.catalogue import load
 from agentctl.blueprint.model import Blueprint
 from agentctl.blueprint.tool_rules import tool_names
+from agentctl.cli.command_app import command_app
 from agentctl.cli.judged import decision_lines, decision_record
 from agentctl.cli.options import Allow, Ask, Deny, Yolo, launch_flags
 from agentctl.cli.past import names_a_run, past_decision
@@ -47,7 +48,7 @@ class _WithLine(TyperCommand):
         return super().parse_args(ctx, args)
 
 
-app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
+app = command_app()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

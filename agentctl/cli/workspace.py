@@ -7,6 +7,7 @@ from typing import Annotated
 import anyio
 import typer
 
+from agentctl.cli.command_app import command_app
 from agentctl.cli.reading import opened_journal
 from agentctl.cli.run_state import AsJson, Run, absent, read_run_state
 from agentctl.errors import UsageError
@@ -19,13 +20,7 @@ from agentctl.state.document import apply_patch, compact
 from agentctl.state.pointer import PointerError, resolve
 from agentctl.state.workspace import DOCUMENT_KEY
 
-app = typer.Typer(
-    name="workspace",
-    help="The state document that effects patch and views show.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-)
+app = command_app("The state document that effects patch and views show.")
 
 Pointer = Annotated[str, typer.Argument(help="A JSON Pointer into it: /plan/0; all of it without.")]
 
