@@ -34,3 +34,7 @@ def test_the_blueprint_in_the_readme_loads(tmp_path: Path) -> None:
 @pytest.mark.parametrize("target", sorted(set(re.findall(r"\]\(([^)#]+)\)", README))))
 def test_every_link_in_the_readme_leads_somewhere(target: str) -> None:
     assert (ROOT / target).exists()
+
+
+def test_every_page_of_the_guide_is_linked_from_the_readme() -> None:
+    assert [page.name for page in (ROOT / "docs").glob("*.md") if f"(docs/{page.name})" not in README] == []
