@@ -1,7 +1,6 @@
 """What git executes, compared before and after a sandboxed command, and put back where it was changed."""
 
 import os
-import secrets
 import shutil
 import stat
 from contextlib import suppress
@@ -76,7 +75,7 @@ class GitGuard:
             if not moved or self._directory.parent != self._workdir:
                 return False
             if _mode(self._directory) is not None:
-                os.rename(self._directory, self._workdir / f".git-put-aside-{secrets.token_hex(4)}")
+                os.rename(self._directory, self._workdir / f".git-put-aside-{os.urandom(4).hex()}")
             os.rename(moved[0], self._directory)
         except OSError:
             return False

@@ -1,7 +1,6 @@
 """From a request to what a supervisor is given: words, environment, descriptors, sandbox."""
 
 import os
-import secrets
 import shutil
 import stat
 import tempfile
@@ -115,7 +114,7 @@ def _words(request: CommandRequest, directory: Path, name: str) -> tuple[list[st
 def _harmless(name: str) -> str:
     """Return a name that stays in its directory whatever a tool or model calls itself."""
     kept = "".join(letter if letter.isascii() and letter.isalnum() else "-" for letter in name)[:60]
-    return f"{kept.strip('-') or 'output'}-{secrets.token_hex(4)}"
+    return f"{kept.strip('-') or 'output'}-{os.urandom(4).hex()}"
 
 
 def new_file(directory: Path, name: str, content: bytes = b"") -> Path:

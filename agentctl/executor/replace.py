@@ -7,7 +7,6 @@ is flushed, and takes the name in one step, so that a crash at any moment leaves
 import errno
 import fcntl
 import os
-import secrets
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -85,7 +84,7 @@ class StagedFile:
 
 def temporary_name() -> str:
     """Return a name that nobody else uses, hidden, and known as ours."""
-    return f".agentctl-{secrets.token_hex(8)}.tmp"
+    return f".agentctl-{os.urandom(8).hex()}.tmp"
 
 
 def flush(held: int) -> None:

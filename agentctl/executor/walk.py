@@ -97,9 +97,14 @@ class Walk:
             os.close(held)
 
     def _read(self, held: int, relative: str) -> list[Found]:
-        # SAFETY: opened for reading through the descriptor that was walked to without links.
-        readable = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=held)
         names: list[str] = []
+        try:
+            # SAFETY: opened for reading through the descriptor that was walked to without links.
+            readable = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=held)
+        except PermissionError as error:
+            if relative:
+                return []
+            raise explain(error, self._base) from error
         try:
             with os.scandir(readable) as entries:
                 for entry in entries:

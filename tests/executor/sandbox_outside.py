@@ -97,6 +97,7 @@ async def main(place: Path, kind: SandboxKind, python: str) -> None:
         path.name for path in (workdir / ".git" / "hooks").iterdir() if not path.name.endswith(".sample")
     )
     answer["outside"] = (outside / "secret").read_text(), sorted(path.name for path in outside.iterdir())
+    answer["home"] = sorted(path.name for path in home.iterdir())
     for held in listeners.values():
         held.close()
     print(json.dumps(answer))  # noqa: T201 - its answer

@@ -85,7 +85,11 @@ def command(place: Path, kind: str) -> list[str]:
 
 
 def environment() -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": str(REPOSITORY), "PYTHONDONTWRITEBYTECODE": "1"}
+    return {
+        **os.environ,
+        "PYTHONPATH": ":".join([str(REPOSITORY), *sys.path]),
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
 
 
 def calls_after_the_mark(place: Path, kind: str, log: Path) -> list[tuple[str, int]]:

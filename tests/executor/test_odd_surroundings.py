@@ -61,7 +61,7 @@ def test_text_is_utf_8_whatever_the_locale_says(tmp_path: Path, locale: dict[str
         check=False,
         capture_output=True,
         text=True,
-        env={**environment, "PYTHONPATH": str(REPOSITORY), **locale},
+        env={**environment, "PYTHONPATH": ":".join([str(REPOSITORY), *sys.path]), **locale},
     )
 
     assert done.returncode == 0, done.stderr
@@ -73,7 +73,7 @@ def test_the_command_speaks_utf_8_in_an_ascii_locale(tmp_path: Path) -> None:
         "LC_ALL": "C",
         "PYTHONUTF8": "0",
         "PYTHONCOERCECLOCALE": "0",
-        "PYTHONPATH": str(REPOSITORY),
+        "PYTHONPATH": ":".join([str(REPOSITORY), *sys.path]),
     }
 
     done = subprocess.run(

@@ -215,3 +215,15 @@ async def test_a_directory_that_may_not_be_read_is_passed_over(hands: Hands, wor
 
     expected = ["closed/f", "open"] if os.geteuid() == 0 else ["open"]
     assert sorted(match.path for match in found.matches) == expected
+
+
+async def test_a_base_that_may_not_be_read_is_told(hands: Hands, workdir: Path) -> None:
+    if os.geteuid() == 0:
+        pytest.skip("root may read everything")
+    (workdir / "closed").mkdir(mode=0)
+
+    try:
+        with pytest.raises(ToolError, match="permission denied"):
+            await hands.executor.list_dir(await hands.resolve("closed"))
+    finally:
+        (workdir / "closed").chmod(0o755)
