@@ -73,7 +73,7 @@ class Board:
     agents: dict[str, AgentRow] = field(default_factory=dict)
     """Agents at work, by run id, in the order they began."""
     names: dict[str, str] = field(default_factory=dict)
-    """Agents by run id, those that have ended too."""
+    """Agents by run id, those that have ended too: `digger-2/reader` for one below another sub-agent."""
     calls: dict[str, ToolCall] = field(default_factory=dict)
     decided: dict[str, ToolCallDecided] = field(default_factory=dict)
     completed: set[str] = field(default_factory=set)
@@ -116,8 +116,9 @@ class Board:
                 self.completed.add(call_id)
             case StepSettled() as settled:
                 self._settled(row, settled)
-            case ChildStarted():
+            case ChildStarted(child_run=child, name=name, agent=agent):
                 self.children += 1
+                self.names.setdefault(child, self._below(published.run_id, name or agent))
             case RunEnded() as ended:
                 self._leave(published.run_id, ended=ended)
             case RunSuspended() as suspended:
@@ -140,7 +141,7 @@ class Board:
         if row is None:
             row = AgentRow(published.run_id, published.agent, published.parent_run, published.stage)
             self.agents[published.run_id] = row
-            self.names[published.run_id] = published.agent
+            self.names.setdefault(published.run_id, self._below(published.parent_run, published.agent))
         return row
 
     def _begin(self, published: Published, began: RunStarted | RunResumed) -> None:
@@ -153,6 +154,10 @@ class Board:
         question = self.waiting.pop(answered.question_id, None)
         if isinstance(question, ApprovalQuestion) and isinstance(answered.answer, ApprovalAnswer):
             self.approvals[question.call_id] = answered.answer
+
+    def _below(self, parent: str, agent: str) -> str:
+        above = self.names.get(parent, "") if parent != self.root else ""
+        return f"{above}/{agent}" if above else agent
 
     def _replied(self, row: AgentRow, message: AssistantMessage) -> None:
         """Count a reply at once: its step is settled much later, or never when it is the last one."""

@@ -122,8 +122,9 @@ class RichDrawing:
     def _calls(self) -> Iterator[str]:
         now = self._clock.monotonic()
         for row in list(self._board.agents.values())[:_CALL_ROWS]:
+            name = "" if row.run_id == self._board.root else one_line(self._board.names[row.run_id])
+            who = f"[{name}] " if name else ""
             for call_id, call in row.calls.items():
-                who = f"[{one_line(row.agent)}] " if row.run_id != self._board.root else ""
                 yield f"… {who}{call_words(call)} · {now - self._since.get(call_id, now):.0f} s"
             if row.calls and (last := _last_line(row.tail)):
                 yield f"    {last}"

@@ -86,7 +86,8 @@ def tell(published: Published, board: Board) -> tuple[Line, ...]:
 
     Streamed text is not here: a view shows it as it comes.
     """
-    agent = "" if published.run_id == board.root else _safe(published.agent)
+    name = board.names.get(published.run_id, published.agent)
+    agent = "" if published.run_id == board.root else _safe(name)
     return tuple(Line(kind=kind, text=_safe(text), agent=agent) for kind, text in _lines(published, board))
 
 
@@ -129,11 +130,11 @@ def _lines(published: Published, board: Board) -> Iterator[tuple[LineKind, str]]
         case ContextCompacted(how=how, tokens_before=before, tokens_after=after):
             what = "old tool results cut" if how == "results_cut" else "old steps summarised"
             yield "note", f"context: {what}, {before:,} → {after:,} tokens"
-        case ChildStarted(agent=child, task=task):
-            yield "note", one_line(f"sub-agent {child} started: {task}", width=160)
+        case ChildStarted(agent=agent, name=name, task=task):
+            yield "note", one_line(f"sub-agent {name or agent} started: {task}", width=160)
         case ChildEnded(outcome=outcome, reason=reason, child_run=child_run):
             kind: LineKind = "ok" if outcome == "finished" else "failed"
-            who = board.names.get(child_run, child_run)
+            who = board.names.get(child_run, child_run).rpartition("/")[2]
             yield kind, one_line(f"sub-agent {who} {outcome}" + (f": {reason}" if reason else ""))
         case Noted(level=level, text=text):
             yield ("warning" if level == "warning" else "note"), one_line(text, width=400)

@@ -75,3 +75,65 @@ def answer_in(bench: Bench, run_id: str) -> tuple[int, str]:
     asked = next(record["question"] for record in records if record["type"] == "QuestionAsked")
     answered = next(record["answer"] for record in records if record["type"] == "QuestionAnswered")
     return int(asked["arguments"]["command"].split()[-1]), answered["choice"]
+
+
+TREE = """
+[agent]
+name = "family"
+[model]
+use = ["scripted:"]
+[stages.lead]
+prompt = "Lead."
+available_tools = ["fan_out"]
+[stages.digger]
+prompt = "Dig."
+allow_as_worker = true
+available_tools = ["shell", "spawn_agent"]
+[script]
+[[script.replies]]
+stage = "lead"
+tool_calls = [{ tool = "fan_out", arguments = { agent = "digger", items = ["north", "south"] } }]
+[[script.replies]]
+agent = "digger"
+when = "north"
+tool_calls = [{ tool = "shell", arguments = { command = "echo at-the-north; sh wait.sh" } }]
+[[script.replies]]
+agent = "digger"
+when = "south"
+tool_calls = [{ tool = "spawn_agent", arguments = { agent = "digger", task = "deep" } }]
+[[script.replies]]
+agent = "digger"
+when = "deep"
+tool_calls = [{ tool = "shell", arguments = { command = "echo deep-down; sh wait.sh" } }]
+[[script.replies]]
+agent = "digger"
+times = 3
+text = "gold"
+[[script.replies]]
+stage = "lead"
+text = "All found."
+"""
+
+
+def test_a_tree_at_work_shows_each_agent_and_its_last_line(bench: Bench) -> None:
+    command = [sys.executable, "-m", "agentctl", "run", str(bench.blueprint(TREE)), "go", "--yolo"]
+    (bench.workdir / "wait.sh").write_text("while ! test -e on; do sleep 0.05; done", encoding="utf-8")
+    screen = Screen([*command, "--workdir", str(bench.workdir)], columns=120)
+    try:
+        screen.wait_for("    at-the-north", timeout_s=30)
+        screen.wait_for("    deep-down", timeout_s=30)
+        live = screen.text
+        (bench.workdir / "on").touch()
+        assert screen.wait_end() == 0, screen.text
+        whole = screen.text
+    finally:
+        screen.kill()
+
+    assert "└ digger · digger · step 1 · shell echo at-the-north" in live
+    assert "└ digger-2 · digger · step 1 · spawn_agent digger" in live
+    assert "  └ digger · digger · step 1 · shell echo deep-down" in live
+    assert "└ " not in whole
+    assert "✓ [digger-2/digger] shell echo deep-down" in whole
+    told = bench.agentctl("log", "last/digger-2/digger")
+    assert "deep-down" in told.out
+    assert "✓ sub-agent digger finished" in bench.agentctl("log", "last/digger-2").out

@@ -102,13 +102,13 @@ def test_agents_at_work_at_once_are_a_tree(play: Play) -> None:
     )
 
     screen = play(events, 6)
-    screen.wait_for("… [reader] grep needle")
+    screen.wait_for("… [researcher/reader] grep needle")
     screen.wait_for("    last line")
 
     assert "└ researcher · implement · step 2 · waiting for the model" in screen.text
     assert "  └ reader · implement · grep needle" in screen.text
     screen.send("\n")
-    screen.wait_for("✓ [reader] grep needle")
+    screen.wait_for("✓ [researcher/reader] grep needle")
     assert screen.wait_end() == 0
 
 
