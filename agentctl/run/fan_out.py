@@ -17,8 +17,7 @@ def items_schema(table: FanOutTable) -> JsonObject:
     items: JsonObject = {
         "type": "array",
         "items": {"type": "string", "minLength": 1},
-        "minItems": 1,
-        "description": "One text an item: what each worker has to do, complete in itself.",
+        "description": "One text an item: what each worker has to do, complete in itself; none if nothing.",
     }
     if table.max_items is not None:
         items["maxItems"] = table.max_items
