@@ -68,7 +68,7 @@ def places_for(
     hidden = [place for place in default if place not in revealed]
     hidden += _existing(_absolute(place, home) for place in policy.hide)
     everything = "/" in policy.read
-    programs = _existing(_program_places(environment))
+    programs = _existing(_program_places(request, environment))
     temp = _existing([request.roots.temp])
     git = git_places(workdir)
     writable = [] if request.read_only else [workdir]
@@ -120,15 +120,16 @@ def _links() -> tuple[tuple[str, Path], ...]:
     return tuple((os.readlink(link), link) for link in links)
 
 
-def _program_places(environment: Mapping[str, str]) -> list[Path]:
+def _program_places(request: CommandRequest, environment: Mapping[str, str]) -> list[Path]:
     """Return where programs come from if an emptied place would cover it."""
-    path = (Path(part) for part in environment.get("PATH", "").split(":") if part.startswith("/"))
-    roots = [
-        part.parent if part.name == "bin" and (part.parent / "pyvenv.cfg").exists() else part for part in path
+    parts = [Path(part) for part in environment.get("PATH", "").split(":") if part.startswith("/")]
+    if isinstance(request.command, tuple) and request.command[:1] and request.command[0].startswith("/"):
+        parts.append(Path(request.command[0]).parent)
+    covered = [
+        part for part in parts if any(follow(part).path.is_relative_to(place) for place in PRIVATE_PLACES)
     ]
-    return [
-        root for root in roots if any(follow(root).path.is_relative_to(place) for place in PRIVATE_PLACES)
-    ]
+    # Of a virtual environment its libraries are wanted too.
+    return [part.parent if (part.parent / "pyvenv.cfg").exists() else part for part in covered]
 
 
 def _resolver(*, network: bool) -> list[Path]:
