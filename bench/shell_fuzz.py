@@ -24,11 +24,12 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from shell_lines import from_grammar, from_tokens
+from shell_lines import from_builtins, from_grammar, from_tokens
 
 from agentctl.policy.shell.analyse import LineAnalysis, analyse
 from agentctl.protocol.effects import RunProgram, WritePath
 
+_MAKERS = {"grammar": from_grammar, "tokens": from_tokens, "builtins": from_builtins}
 BATCH = 150
 SECONDS_A_BATCH = 40
 _RECORDER = r"""
@@ -172,9 +173,9 @@ def missed(ran: Ran) -> tuple[LineAnalysis, list[str]]:
 
 
 def batches(seed: int, count: int, kind: str) -> Iterator[list[str]]:
-    """Yield lines of `kind` (grammar or tokens), the same for the same seed."""
+    """Yield lines of `kind`, the same for the same seed."""
     rng = random.Random(f"{seed}/{kind}")
-    make = from_grammar if kind == "grammar" else from_tokens
+    make = _MAKERS[kind]
     while count > 0:
         lines = [make(rng) for _ in range(min(BATCH, count))]
         yield [line for line in lines if "\0" not in line]
@@ -225,12 +226,12 @@ def main() -> int:
     parser.add_argument("--lines", type=int, default=3000)
     parser.add_argument("--seconds", type=float, default=600)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**6))
-    parser.add_argument("--kind", choices=["grammar", "tokens", "both"], default="both")
+    parser.add_argument("--kind", choices=[*_MAKERS, "all"], default="all")
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
     report: dict[str, object] = {"seed": arguments.seed}
     holes = 0
-    for kind in ("grammar", "tokens") if arguments.kind == "both" else (arguments.kind,):
+    for kind in _MAKERS if arguments.kind == "all" else (arguments.kind,):
         outcome = fuzz(seed=arguments.seed, lines=arguments.lines, kind=kind, seconds=arguments.seconds)
         for line, wrong in outcome.holes[:15]:
             print(f"HOLE {line!r}\n     {wrong[:3]}")

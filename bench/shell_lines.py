@@ -163,7 +163,7 @@ class Grammar:
                 'unset "$x"', 'read "$x" <<< 1', "echo $[x]", 'export "$x"=1', "declare -n z=x; echo $z",
                 "eval $x", "[ $x = 1 ]", "[ 1 -eq $x ]", "y[x]=1", 'wait -p "$x"', 'mapfile "$x" <<< 1', "y=(1); y[$x]=2",
                 "echo ${#y[x]}", "[[ -v $x ]]", "test $x", "for ((i=x;i<1;i++)); do :; done", "echo ${x:0:x}",
-                'trap "$x" EXIT', "PS4='$(rm H)'; set -x; :", "[[ -v y[x] ]]", 'echo "$x"', "say $x", 'getopts a "$x"',
+                'trap "$x" EXIT', "declare -a z='($(rm H))'", "z=(1); declare z='($(rm H))'", "y='($(rm H))'; declare -a z=$y", 'readonly -a z="$x"', "declare -a z=($x)", "local -a z=$x", "PS4='$(rm H)'; set -x; :", "[[ -v y[x] ]]", 'echo "$x"', "say $x", 'getopts a "$x"',
             ]
         )  # fmt: skip
 
@@ -352,3 +352,55 @@ def from_tokens(rng: random.Random) -> str:
     """Return random tokens in a row: mostly wrong, now and then surprising."""
     blanks = ["", " ", " ", " ", " ", "\n", "\t", ";", " \\\n"]
     return "".join(rng.choice(_TOKENS) + rng.choice(blanks) for _ in range(rng.randint(1, 12)))
+
+
+_ALL_BUILTINS = (
+    ". : [ alias bg bind break builtin caller cd command compgen complete compopt continue declare dirs disown echo"
+    " enable eval exec exit export false fc fg getopts hash help history jobs kill let local logout mapfile popd"
+    " printf pushd pwd read readarray readonly return set shift shopt source suspend test times trap true type"
+    " typeset ulimit umask unalias unset wait"
+)
+_NASTY = [
+    "a[$(rm H)]", "a[`rm H`]", "$(rm H)", "($(rm H))", "([$(rm H)]=1)", "v=($(rm H))", "a[$(rm H)]=1", "-v a[$(rm H)]", "-v",
+    "x=$(rm H)", "v", "1", "-C rm", "-W $(rm H)", "rm H", "a[0]", "%n", "-F rm", "v[$(rm H)]+=1", "(", "!", "-a", "-eq",
+]  # fmt: skip
+
+
+def from_builtins(rng: random.Random) -> str:
+    """Return calls of the shell's own commands with options and words that some of them evaluate."""
+    lines = []
+    for name in rng.sample("xyz", rng.randint(0, 3)):
+        value = rng.choice(_NASTY)
+        lines.append(f"{name}={rng.choice([f'{chr(39)}{value}{chr(39)}', '(1 2)', '1', '$x'])}")
+    for _ in range(rng.randint(1, 3)):
+        words = [rng.choice(_ALL_BUILTINS.split())]
+        letters = "abcdefghijklmnopqrstuvwxyACEFPRTW"
+        words += [
+            rng.choice("-+") + "".join(rng.sample(letters, rng.randint(1, 2)))
+            for _ in range(rng.randint(0, 2))
+        ]
+        for _ in range(rng.randint(0, 4)):
+            value = rng.choice(_NASTY)
+            words.append(
+                rng.choice([f"'{value}'", f"'{value}'", "$x", '"$y"', "z", "x", "v", "1", "a", f"z='{value}'", "z=$x", 'z="$y"',
+                            "z=($x)", "=", "-eq", "]", "<<< 1", "< a.py", f"<<< '{value}'", "v", '"$x"', "x=1", "c0"])
+            )  # fmt: skip
+        if words[0] == "[":
+            words.append("]")
+        lines.append(" ".join(words))
+        if rng.random() < 0.3:
+            lines.append(
+                rng.choice(
+                    [
+                        "echo $((z))",
+                        "echo $z",
+                        "[[ $v -eq 1 ]]",
+                        "c0 $v",
+                        "ls",
+                        "echo ${z[0]}",
+                        "(( v ))",
+                        "c1",
+                    ]
+                )
+            )
+    return "; ".join(lines)

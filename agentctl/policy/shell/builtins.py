@@ -4,13 +4,15 @@ import re
 from collections.abc import Callable
 
 from agentctl.policy.shell.calls import Call, Sink, text_of
-from agentctl.policy.shell.names import changes_the_shell, own_variable
+from agentctl.policy.shell.names import changes_the_shell, names_a_program, own_variable
+from agentctl.policy.shell.options import Grammar, take_apart
 from agentctl.policy.shell.places import UNKNOWN
 from agentctl.policy.shell.words import AnyWord, Word
 
 Builtin = Callable[[Sink, Call], None]
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_COUNTS = re.compile(r"(?<!%)(?:%%)*%[-+ #0-9.*]*[hlLjzt]*n")
 _HARMLESS_SETS = re.compile(r"[-+][euvxf]+o?|[-+]o|--")
 _HARMLESS_LONG = frozenset({"pipefail", "errexit", "nounset", "xtrace", "verbose", "noglob"})
 _UNARY_LIST = "-a -b -c -d -e -f -g -h -k -p -r -s -t -u -w -x -G -L -N -O -S -z -n -o"
@@ -121,40 +123,52 @@ def _command(sink: Sink, call: Call) -> None:
 def _declares(sink: Sink, call: Call) -> None:
     """`export`, `declare` and their like: the shell's own names and attributes that evaluate are flagged."""
     sink.emit(call)
+    arrays = False
     for word in call.words[1:]:
         text = word if isinstance(word, str) else word.lead
-        sink.holds(text.partition("=")[0].removesuffix("+"), None)
         if text.startswith(("-", "+")):
-            if not re.fullmatch(r"-[pxrgfFa]+|--", text) or not isinstance(word, str):
+            arrays = arrays or bool({"a", "A"} & set(text))
+            if not re.fullmatch(r"-[pxrgfFaA]+|--", text) or not isinstance(word, str):
                 sink.flag(f"`{call.program} {text_of(word)}` changes how variables are evaluated")
             continue
-        name = text.partition("=")[0].removesuffix("+")
+        name, equals, value = text.partition("=")
+        name = name.removesuffix("+")
+        arrays = arrays or sink.may_be_array(name)
+        sink.holds(name, None)
         if not _NAME.fullmatch(name):
             sink.flag(f"`{call.program}` is given a name that is evaluated")
-        elif changes_the_shell(name):
+        elif changes_the_shell(name) or (call.program != "readonly" and names_a_program(name)):
             sink.flag(f"it sets `{name}`, which changes what later commands do")
+        elif equals and (arrays or value.startswith("(")) and not _plain_array(word):
+            sink.flag(f"`{call.program}` evaluates what it puts into an array")
 
 
-def _names(values: str) -> Builtin:
-    """A builtin that sets the variables it names; `values` are its options that take a value."""
+def _plain_array(word: AnyWord) -> bool:
+    """Whether the value is `(…)` outside quotes: its words were read like any others."""
+    return isinstance(word, Word) and "=(" in word.text.partition("$")[0] and not word.quoted
+
+
+def _sets_names(grammar: Grammar, *, runs: str = "", array: str = "") -> Builtin:
+    """A builtin that sets the variables it names.
+
+    Args:
+        grammar: its options.
+        runs: the letter of an option whose value it runs.
+        array: the letter of an option whose value is a name, too.
+    """
 
     def builtin(sink: Sink, call: Call) -> None:
         sink.emit(call)
-        skip = False
-        for word in call.words[1:]:
+        parsed = take_apart(call.words[1:], grammar, first_ends=True)
+        names = [*parsed.operands, *(value for name, value in parsed.options if name == array and value)]
+        for name, value in parsed.options:
+            if name == runs and value is not None:
+                sink.flag(f"`{call.program} -{runs}` runs the text it is given")
+                sink.script(text_of(value), call)
+        for word in names:
             sink.holds(text_of(word), None)
-            if skip:
-                skip = False
-                continue
-            text = text_of(word)
-            if isinstance(word, str) and text.startswith("-") and len(text) > 1:
-                if set(text) & set("Ca") and values == "MAPFILE":
-                    sink.flag("`mapfile -C` runs the text it is given")
-                skip = text[-1] in values and len(text) == 2 and text[1] not in "rsex"  # noqa: PLR2004
-                if "a" in text[1:] and values != "MAPFILE":
-                    skip = False
-            elif not isinstance(word, str) or not _NAME.fullmatch(text) or changes_the_shell(text):
-                sink.flag(f"`{call.program}` is given a name that is evaluated or belongs to the shell")
+            if not isinstance(word, str) or not _NAME.fullmatch(word) or not own_variable(word):
+                sink.flag(f"`{call.program}` is given a name that is evaluated or that others read")
 
     return builtin
 
@@ -162,14 +176,20 @@ def _names(values: str) -> Builtin:
 def _printf(sink: Sink, call: Call) -> None:
     sink.emit(call)
     words = call.words[1:]
-    first = words[0] if words else ""
-    if isinstance(first, Word) and first.dashed and len(words) > 1:
-        sink.flag("`printf -v` evaluates the name it is given")
-    elif text_of(first).startswith("-v"):
-        name = text_of(words[1]) if first == "-v" and len(words) > 1 else text_of(first)[2:]
+    if words and words[0] == "--":
+        words = words[1:]
+    elif words and text_of(words[0]).startswith("-v"):
+        name = text_of(words[1]) if words[0] == "-v" and len(words) > 1 else text_of(words[0])[2:]
         sink.holds(name, None)
         if not _NAME.fullmatch(name) or not own_variable(name):
             sink.flag("`printf -v` evaluates the name it is given")
+        words = words[2:] if words[0] == "-v" else words[1:]
+    first = words[0] if words else ""
+    if isinstance(first, Word):
+        if len(words) > 1 or first.spread:
+            sink.flag("the format of `printf`, which can set variables, is known only to the shell")
+    elif _COUNTS.search(first):
+        sink.flag("`printf %n` sets the variable that it is given")
 
 
 def _set(sink: Sink, call: Call) -> None:
@@ -288,9 +308,9 @@ BUILTINS: dict[str, Builtin] = {
     "local": _declares,
     "export": _declares,
     "readonly": _declares,
-    "read": _names("dinNptu"),
-    "mapfile": _names("MAPFILE"),
-    "readarray": _names("MAPFILE"),
+    "read": _sets_names(Grammar(values="adinNptu"), array="a"),
+    "mapfile": _sets_names(Grammar(values="dnOsuCc"), runs="C"),
+    "readarray": _sets_names(Grammar(values="dnOsuCc"), runs="C"),
     "getopts": _evaluates("sets variables that the shell evaluates"),
     "compgen": _COMPLETES,
     "complete": _COMPLETES,

@@ -96,6 +96,10 @@ class Sink(ABC):
         unknown = appended or values is None or before is None or any(_is_open(value) for value in values)
         self._values[name] = None if unknown else [*(before or ()), *(values or ())]
 
+    def may_be_array(self, name: str) -> bool:
+        """Whether the line gave `name` a value that is not told: an array, or what a program said."""
+        return name in self._values and self._values[name] is None
+
     def evaluates(self, used: set[str], changed: set[str]) -> None:
         """Note that arithmetic evaluates the variables `used`, and sets those in `changed` to a number."""
         for name in changed:

@@ -39,6 +39,19 @@ _SHELL_STATE = re.compile(
 _PROGRAM_LOWER = re.compile(r".*_proxy|npm_.*|pip_.*|uv_.*|git_.*|yarn_.*|pnpm_.*|bash_.*|ld_.*|cargo_.*|_.*")
 
 
+_PROGRAM = re.compile(
+    r"(?:[A-Z0-9_]*_)?(?:PAGER|EDITOR|BROWSER|ASKPASS|SHELL|OPTS|OPTIONS|OPT|COMMAND|PROGRAM|PRELOAD|LIBRARY_PATH)"
+    r"|VISUAL|LESS(?:OPEN|CLOSE)|PYTHON(?:PATH|STARTUP|HOME|BREAKPOINT)|NODE_PATH|PERL5(?:LIB|OPT|DB)|RUBY(?:LIB|OPT)"
+    r"|CLASSPATH|GIT_.*|CC|CXX|LD|AR|MAKEFLAGS|RUSTC(?:_WRAPPER)?|RIPGREP_CONFIG_PATH|XDG_CONFIG_(?:HOME|DIRS)"
+    r"|(?:npm|NPM|pip|PIP)_(?:config|CONFIG)_.*|DOCKER_HOST|KUBECONFIG|SSH_AUTH_SOCK|.*_(?:proxy|PROXY)"
+)
+
+
+def names_a_program(name: str) -> bool:
+    """Whether programs take from it what to run, where to look for code, or whom to connect to."""
+    return _PROGRAM.fullmatch(name) is not None
+
+
 def inert_before_command(name: str, value: str | None) -> bool:
     """Whether `NAME=value program` runs the same program to the same effect as `program`."""
     return (name in INERT_PREFIX and value is not None) or (
