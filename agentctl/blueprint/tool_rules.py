@@ -7,6 +7,7 @@ from agentctl.blueprint.model import Blueprint
 from agentctl.errors import InvalidInput, Position, Problem, UsageError
 from agentctl.policy.rules import ToolNames
 from agentctl.policy.written import BUILT_IN_NAMES, rule_problems, table_problems
+from agentctl.protocol.tool_names import SCRIPT_ONLY_TOOLS
 from agentctl.tables.outside_tools import script_tools, user_tool_names
 from agentctl.tables.script_header import has_header, parse_script
 from agentctl.toml.read import read_file
@@ -74,13 +75,16 @@ def _unknown_tools(blueprint: Blueprint, names: ToolNames) -> Iterator[Problem]:
     file = blueprint.source.table
     for stage in blueprint.in_order:
         for index, tool in enumerate(stage.available_tools):
-            if not names.accepts(tool):
+            scripts_only = tool in SCRIPT_ONLY_TOOLS
+            if scripts_only or not names.accepts(tool):
                 path = ("stages", stage.name, "available_tools", index)
                 yield Problem(
                     position=file.value_position(*path),
                     key=file.key(*path),
-                    message=f"there is no tool {tool!r}",
-                    suggestion=names.nearest(tool),
+                    message=f"only script tools can call {tool!r}"
+                    if scripts_only
+                    else f"there is no tool {tool!r}",
+                    suggestion="" if scripts_only else names.nearest(tool),
                 )
 
 

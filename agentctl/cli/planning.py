@@ -16,7 +16,13 @@ from agentctl.policy.paths import Place
 from agentctl.policy.rules import ToolNames
 from agentctl.policy.way_out import with_flags
 from agentctl.protocol.decisions import Decision, Verdict
-from agentctl.protocol.tool_names import BUILT_IN_TOOLS, CHILD_TOOLS, TOOL_ALIASES, WAITING_TOOLS
+from agentctl.protocol.tool_names import (
+    BUILT_IN_TOOLS,
+    CHILD_TOOLS,
+    SCRIPT_ONLY_TOOLS,
+    TOOL_ALIASES,
+    WAITING_TOOLS,
+)
 from agentctl.records import dataclass
 from agentctl.run.agent_kind import ceilings_in, choose
 from agentctl.run.policy_layers import in_stage, layers_of
@@ -115,7 +121,7 @@ def offered_tools(stage: StageTable, names: ToolNames) -> list[str]:
     own = {"transition": len(_open_edges(stage)) > 1, "submit_output": stage.output is not None}
     found = [
         tool
-        for tool in (*shipped, *sorted(names.known - {*shipped, "network"}))
+        for tool in (*shipped, *sorted(names.known - {*shipped, *SCRIPT_ONLY_TOOLS, "network"}))
         if own.get(tool, any(_fits(pattern, tool) for pattern in stage.available_tools))
     ]
     later = [pattern for pattern in stage.available_tools if "__" in pattern and pattern not in found]
