@@ -50,7 +50,7 @@ class StageState:
     scope: str = ""
     """The only part of shared state that it sees; the agent's whole view where empty."""
     grants: tuple[str, ...] = ()
-    """Keys of the whole store that it may read."""
+    """Keys of the agent's whole view that it may read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,7 +32,11 @@ class Children:
     known: tuple[tuple[str, str], ...] = ()
     _group: TaskGroup | None = None
     _children: dict[str, Child] = field(default_factory=dict)
+    _by_call: dict[tuple[str, int], Child] = field(default_factory=dict)
+    """By the call that started it, and its place among that call's workers."""
     _names: set[str] = field(default_factory=set)
+    _numbers: dict[str, int] = field(default_factory=dict)
+    """The number that the last of an agent's name was given; a hint where to look for a free one."""
     _slots: dict[str, anyio.Semaphore] = field(default_factory=dict)
     """By call: how many of its workers may be at work at the same time."""
 
@@ -133,14 +137,16 @@ class Children:
                 self._names -= {child.started.name for child in made}
                 self.budgets.release(reservation)
         for child in made:
-            self._children[child.started.child_run] = child
+            self._keep(child)
             self._launch(child)
 
     def _started(self, request: SpawnRequest, max_workers: int) -> ChildStarted:
-        name, number = request.agent, 1
+        number = self._numbers.get(request.agent, 0)
+        name = request.agent
         while name in self._names:
             number += 1
-            name = f"{request.agent}-{number}"
+            name = f"{request.agent}-{number}" if number > 1 else request.agent
+        self._numbers[request.agent] = number
         return ChildStarted(
             child_run=new_run_id(),
             child_thread=new_thread_id(),
@@ -211,7 +217,7 @@ class Children:
         for started in list(snapshot.children.values()):
             ended = snapshot.children_ended.get(started.child_run)
             child = Child(started=started, ended=ended)
-            self._children[started.child_run] = child
+            self._keep(child)
             self._names.add(started.name)
             if ended is None:
                 await self._go_on(child)
@@ -233,11 +239,12 @@ class Children:
             return
         self._launch(child)
 
+    def _keep(self, child: Child) -> None:
+        self._children[child.started.child_run] = child
+        self._by_call[child.started.call_id, child.started.item] = child
+
     def _of_call(self, request: SpawnRequest) -> Child | None:
-        for child in self._children.values():
-            if (child.started.call_id, child.started.item) == (request.call_id, request.item):
-                return child
-        return None
+        return self._by_call.get((request.call_id, request.item))
 
     def _find(self, name: str) -> Child:
         child = self._children.get(name)

@@ -1,6 +1,7 @@
 """Trees of agents through the real command: saved questions, limits, catalogues, and killed processes."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -48,6 +49,22 @@ def test_cancelling_a_run_that_stands_still_ends_its_sub_agents(bench: Bench) ->
     assert '"cancelled"' in child.out.splitlines()[-1]
 
 
+def test_cancelling_a_run_at_work_ends_its_sub_agents(bench: Bench) -> None:
+    sleeps = WRITES.replace("touch dug.txt", "touch dug.txt; sleep 600")
+    path = bench.blueprint(FAMILY + lead(SPAWN) + sleeps + FOUND)
+
+    with bench.start("run", path, "go", "--yolo") as process:
+        while not (bench.workdir / "dug.txt").exists() and process.poll() is None:
+            os.sched_yield()
+        cancelled = bench.agentctl("cancel", "last")
+        process.communicate(timeout=30)
+    child = bench.agentctl("log", "last/digger", "--json")
+
+    assert cancelled.code == 0, cancelled.err
+    assert "its parent has ended" in child.out.splitlines()[-1]
+    assert bench.agentctl("resume", "last").code == 2
+
+
 def test_only_what_stood_there_when_the_root_run_began_can_be_started(bench: Bench) -> None:
     place = config_dir() / "blueprints" / "helper.toml"
     place.parent.mkdir(parents=True)
@@ -60,7 +77,7 @@ def test_only_what_stood_there_when_the_root_run_began_can_be_started(bench: Ben
 
     with bench.start("run", path, "go", *ALLOW, "--yolo", "--jsonl") as process:
         while not (bench.workdir / "here").exists() and process.poll() is None:
-            pass
+            os.sched_yield()
         place.write_text(helper + "# as the run would have it\n", encoding="utf-8")
         (bench.workdir / "here").unlink()
         out, err = process.communicate(timeout=60)

@@ -228,7 +228,10 @@ async def test_a_child_sees_its_scope_and_the_keys_it_was_lent(tmp_path: Path, w
         await played(
             stage,
             says("family", put, spawn(read=["plan"]), get("digger/found"), "done"),
-            says("digger", [mine, get("plan"), get("secret")], "dug"),
+            [
+                {**one, "expect": {"system": ["plan (8 bytes)"]}}
+                for one in says("digger", [mine, get("plan"), get("secret")], "dug")
+            ],
         )
 
         child = await results_of(stage, "digger")
