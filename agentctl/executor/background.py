@@ -49,7 +49,9 @@ class Background:
         log = -1
         try:
             log = await anyio.to_thread.run_sync(open_new, ready.output_directory, name)
-            asked = supervisor_request(boxed, ready, timeout_s=0, log_keep_bytes=LOG_KEEP_BYTES)
+            asked = supervisor_request(
+                self._machine, boxed, ready, timeout_s=0, log_keep_bytes=LOG_KEEP_BYTES
+            )
             with command_descriptors(ready, request.stdin) as (directory, stdin):
                 supervised = await self._machine.launcher.launch(asked, (directory, stdin, log))
             try:

@@ -80,6 +80,10 @@ class Commands:
 
     async def run(self, request: CommandRequest) -> CommandResult:
         """Run a command as `Processes.run` says."""
+        async with self._machine.turns:
+            return await self._run_now(request)
+
+    async def _run_now(self, request: CommandRequest) -> CommandResult:
         ready, boxed = await self.ready(request)
         try:
             guard = await _guard(boxed, ready)
@@ -160,14 +164,16 @@ class Commands:
     ) -> Supervised:
         try:
             with command_descriptors(ready, request.stdin) as (directory, stdin):
-                asked = supervisor_request(boxed, ready, timeout_s=ready.timeout_s)
+                asked = supervisor_request(self._machine, boxed, ready, timeout_s=ready.timeout_s)
                 return await self._machine.launcher.launch(asked, (directory, stdin, *ends))
         finally:
             for end in ends:
                 os.close(end)
 
 
-def supervisor_request(boxed: Boxed, ready: Ready, *, timeout_s: float, log_keep_bytes: int = 0) -> Request:
+def supervisor_request(
+    machine: Machine, boxed: Boxed, ready: Ready, *, timeout_s: float, log_keep_bytes: int = 0
+) -> Request:
     """Return what a supervisor is told. Pure."""
     return Request(
         argv=boxed.argv,
@@ -177,6 +183,7 @@ def supervisor_request(boxed: Boxed, ready: Ready, *, timeout_s: float, log_keep
         wrapped=boxed.wrapped,
         filter_hex=boxed.filter_hex,
         confinement=boxed.confinement,
+        descriptors=machine.descriptors,
         log_keep_bytes=log_keep_bytes,
     )
 

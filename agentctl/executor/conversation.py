@@ -153,7 +153,7 @@ class Conversations:
         try:
             for fd in ours:
                 os.set_blocking(fd, False)
-            asked = supervisor_request(boxed, ready, timeout_s=0)
+            asked = supervisor_request(self._machine, boxed, ready, timeout_s=0)
             try:
                 with command_descriptors(ready, b"") as (directory, _):
                     supervised = await self._machine.launcher.launch(

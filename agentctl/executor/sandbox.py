@@ -20,6 +20,7 @@ from agentctl.records import dataclass
 
 _NOTHING = ["/bin/sh", "-c", ":"]
 _PROBE_S = 10.0
+_PROBE_DESCRIPTORS = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,6 +144,7 @@ class Sandboxes:
             wrapped=wrapped,
             filter_hex=filter_hex,
             confinement=confinement,
+            descriptors=_PROBE_DESCRIPTORS,
             log_keep_bytes=0,
         )
         return await self._launcher.succeeds(request)

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import resource
 import signal
 from contextlib import suppress
 from typing import NoReturn
@@ -76,6 +77,9 @@ def start(request: Request, fds: list[int]) -> Started:
         os.set_blocking(log_pipe, False)
         outputs = [write_end]
     os.fchdir(directory)
+    # agentctl lifted its own limit; programs get the usual one: some close or select all they may have.
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (request["descriptors"], hard))
     status_pipe, status_end = os.pipe() if request["wrapped"] else (-1, -1)
     standard = (stdin, outputs[0], outputs[-1])
     try:

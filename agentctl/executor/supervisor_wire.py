@@ -31,6 +31,8 @@ class Request(TypedDict):
     filter_hex: str
     """A seccomp program for the wrapper."""
     confinement: Confinement | None
+    descriptors: int
+    """How many the command may have open."""
     log_keep_bytes: int
     """0: stdout and stderr were given; else output goes to the log, which keeps its last bytes, this many."""
 

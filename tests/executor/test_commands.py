@@ -432,3 +432,22 @@ anyio.run(main)
         process.wait()
 
     assert await gone(f"sleep {marker}")
+
+
+async def test_more_commands_than_descriptors_allow_take_turns(hands: Hands) -> None:
+    machine = Machine()
+    machine.turns.total_tokens = 3
+    executor = LocalExecutor(machine)
+    texts: list[str] = []
+    request = CommandRequest(command="echo x; ulimit -n", roots=hands.roots, sandbox=NO_SANDBOX)
+
+    async def one() -> None:
+        texts.append((await executor.run(request)).output.text)
+
+    async with anyio.create_task_group() as group:
+        for _ in range(12):
+            group.start_soon(one)
+    await executor.aclose()
+    await machine.aclose()
+
+    assert texts == [f"x\n{machine.descriptors}\n"] * 12
