@@ -1,7 +1,6 @@
 """Shows many runs as lines on stderr while they go, and one report on stdout at the end."""
 
 import json
-import os
 import sys
 from collections.abc import Sequence
 
@@ -10,6 +9,7 @@ import anyio
 from agentctl.blueprint.model import Blueprint
 from agentctl.cli.drive import Stop, watch_signals
 from agentctl.cli.options import Output
+from agentctl.cli.show import streams_of
 from agentctl.cli.trusting import trust_given
 from agentctl.cli.wiring import open_house
 from agentctl.protocol.values import JsonObject
@@ -18,7 +18,7 @@ from agentctl.run.many import ManyResult, exit_code_of, run_many
 from agentctl.run.open_files import make_room
 from agentctl.run.start import Order
 from agentctl.settings.settings import Settings
-from agentctl.terminal.api import Streams, open_device, open_terminal, serve_prompts
+from agentctl.terminal.api import open_device, open_terminal, serve_prompts
 from agentctl.terminal.visible import one_line
 
 _ANSWER_WIDTH = 100
@@ -62,8 +62,8 @@ async def _launch(
         elif not output:
             sys.stderr.write(_line(result, len(told), len(orders)) + "\n")
 
-    streams = Streams(environ=dict(os.environ))
-    device = open_device(streams.environ)
+    streams = streams_of(house)
+    device = open_device(streams.environ, streams.looks)
     stop = Stop(leave=device.leave if device is not None else lambda: None)
     async with anyio.create_task_group() as group:
         if device is not None:

@@ -14,6 +14,7 @@ from agentctl.run.runner import RunParts
 from agentctl.terminal.api import (
     Device,
     Ending,
+    Looks,
     Streams,
     Terminal,
     choose_mode,
@@ -35,6 +36,19 @@ class View:
         return await drive(parts, self.terminal, self.house.hub, self.device)
 
 
+def streams_of(house: House) -> Streams:
+    """Return the process's streams, as the user's config wants them."""
+    wanted = house.settings.config.terminal
+    looks = Looks(
+        color=wanted.color,
+        output=wanted.output,
+        editor=wanted.editor,
+        bell=wanted.bell,
+        reasoning=wanted.reasoning,
+    )
+    return Streams(environ=dict(os.environ), looks=looks)
+
+
 def recorded(output: Output, work: Callable[[], int]) -> int:
     """Return what `work` returns; with --json and --jsonl an error that ends it is a record on stdout too.
 
@@ -53,12 +67,12 @@ def recorded(output: Output, work: Callable[[], int]) -> int:
 @asynccontextmanager
 async def show_run(house: House, output: Output) -> AsyncIterator[View]:
     """Give the view of a run; what happens in the house is shown in it."""
-    streams = Streams(environ=dict(os.environ))
+    streams = streams_of(house)
     mode = choose_mode(
         json=output == "json", jsonl=output == "jsonl", quiet=output == "quiet", streams=streams
     )
     terminal = open_terminal(mode, streams=streams, clock=house.clock)
-    device = open_device(streams.environ)
+    device = open_device(streams.environ, streams.looks)
     house.watch = terminal.on_event
     if device is not None:
         house.someone_there = device.answers

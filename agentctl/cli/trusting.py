@@ -5,7 +5,7 @@ import os
 from agentctl.blueprint.model import Blueprint
 from agentctl.blueprint.trust import Trust, trust_needed
 from agentctl.settings.trust_store import TrustStore
-from agentctl.terminal.api import Device, open_device
+from agentctl.terminal.api import Device, Looks, open_device
 from agentctl.terminal.visible import exact
 
 _SHOWN_DIGITS = 16
@@ -21,7 +21,7 @@ def trust_given(blueprint: Blueprint, given: str) -> str:
     trust = trust_needed(blueprint)
     if not trust.items or trust.is_meant_by(given) or TrustStore().is_trusted(trust.sha256):
         return given
-    device = open_device(os.environ)
+    device = open_device(os.environ, Looks())
     if device is None:
         return given
     try:

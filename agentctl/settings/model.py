@@ -128,9 +128,9 @@ class TerminalTable:
     """How runs look on the terminal."""
 
     color: Literal["auto", "always", "never"] = "auto"
-    """Colours; `NO_COLOR` turns them off."""
+    """Colours on a terminal; `NO_COLOR` turns them off."""
     output: Literal["auto", "rich", "plain"] = "auto"
-    """`plain` prints lines and no status line."""
+    """`plain` prints lines and no status line; `rich` draws one on a terminal of any kind."""
     editor: str = ""
     """Command that opens a file for editing; `VISUAL` and `EDITOR` where empty."""
     bell: bool = False

@@ -8,7 +8,7 @@ import anyio
 from agentctl.clock import Clock
 from agentctl.interaction.hub import Hub
 from agentctl.protocol.questions import Answer, Question
-from agentctl.terminal.contract import Ending, Mode, Streams, Terminal, Watcher, choose_mode
+from agentctl.terminal.contract import Ending, Looks, Mode, Streams, Terminal, Watcher, choose_mode
 from agentctl.terminal.device import Device, open_device
 from agentctl.terminal.json_views import JsonDrawing, JsonLinesDrawing
 from agentctl.terminal.plain import PlainDrawing
@@ -17,6 +17,7 @@ from agentctl.terminal.view import Drawing, Later, View
 __all__ = [
     "Device",
     "Ending",
+    "Looks",
     "Mode",
     "Streams",
     "Terminal",

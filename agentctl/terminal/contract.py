@@ -48,12 +48,34 @@ class Terminal(Watcher, Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Looks:
+    """What the user wants of the terminal: `[terminal]` of the config."""
+
+    color: Literal["auto", "always", "never"] = "auto"
+    output: Literal["auto", "rich", "plain"] = "auto"
+    editor: str = ""
+    bell: bool = False
+    reasoning: bool = False
+
+    def colours(self, environ: Mapping[str, str]) -> bool:
+        """Return whether a terminal gets colours; with `auto` one that can, unless NO_COLOR is set."""
+        if self.color == "auto":
+            return not environ.get("NO_COLOR") and environ.get("TERM", "") not in CANNOT
+        return self.color == "always"
+
+
+CANNOT = ("", "dumb")
+"""Values of TERM for which escape sequences only make a mess."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Streams:
-    """File descriptors to write to, and what the environment says about them."""
+    """File descriptors to write to, and what the environment and the user say about them."""
 
     stdout: int = 1
     stderr: int = 2
     environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+    looks: Looks = Looks()
 
     def same(self) -> bool:
         """Return whether both lead to one place, so that text on one need not be repeated on the other."""
@@ -72,22 +94,19 @@ class Streams:
 
     @property
     def colour(self) -> bool:
-        """Whether stderr gets colours: a terminal that can, and no NO_COLOR."""
-        return (
-            self.is_terminal(self.stderr)
-            and not self.environ.get("NO_COLOR")
-            and self.environ.get("TERM", "") not in _CANNOT
-        )
-
-
-_CANNOT = ("", "dumb")
+        """Whether stderr gets colours."""
+        return self.is_terminal(self.stderr) and self.looks.colours(self.environ)
 
 
 def choose_mode(*, json: bool, jsonl: bool, quiet: bool, streams: Streams) -> Mode:
-    """Return the mode for the command line's flags: rich where stderr is a terminal that can, else plain."""
+    """Return the mode for the command line's flags; without one, what the user wants of this terminal.
+
+    Else rich where stderr is a terminal that can move its cursor. Off a terminal it is always plain.
+    """
     if json or jsonl:
         return "json" if json else "jsonl"
     if quiet:
         return "quiet"
-    rich = streams.is_terminal(streams.stderr) and streams.environ.get("TERM", "") not in _CANNOT
-    return "rich" if rich else "plain"
+    wanted = streams.looks.output
+    can = streams.environ.get("TERM", "") not in CANNOT if wanted == "auto" else wanted == "rich"
+    return "rich" if can and streams.is_terminal(streams.stderr) else "plain"

@@ -65,7 +65,8 @@ class Desk:
         text = "".join(f"\r\n{row}" for row in (*shown, *offered))
         self.begin()
         began = monotonic()
-        self.device.write(f"{text}\r\n{styled(marker, 'head', colour=colour)} ")
+        bell = "\a" if self.device.looks.bell else ""
+        self.device.write(f"{bell}{text}\r\n{styled(marker, 'head', colour=colour)} ")
         if monotonic() - began > _SLOW_S:
             self.begin()
 

@@ -8,8 +8,9 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 
+from agentctl.terminal.contract import CANNOT, Looks
+
 _DEVICE = "/dev/tty"
-_NO_ESCAPES = ("", "dumb")
 _PASTE_ON, _PASTE_OFF = "\x1b[?2004h", "\x1b[?2004l"
 _SMALLEST = (1, 1)
 _USUAL = (80, 24)
@@ -18,15 +19,16 @@ _USUAL = (80, 24)
 class Device:
     """An open terminal device. Used by one prompt at a time; `read` may block, the rest is quick."""
 
-    def __init__(self, descriptor: int, environ: Mapping[str, str]) -> None:
+    def __init__(self, descriptor: int, environ: Mapping[str, str], looks: Looks) -> None:
         self._descriptor = descriptor
+        self.looks = looks
         self._found: list[int | list[bytes | int]] | None = None
         """The modes that stood when a prompt took the terminal."""
         self.gone = False
         """True once the terminal hung up; nobody can answer here any more."""
-        self.moves = environ.get("TERM", "") not in _NO_ESCAPES
+        self.moves = environ.get("TERM", "") not in CANNOT
         """Whether escape sequences do anything but make a mess."""
-        self.colour = self.moves and not environ.get("NO_COLOR")
+        self.colour = looks.colours(environ)
 
     def answers(self) -> bool:
         """Return whether a person can answer here now: it is open, and its foreground group is ours."""
@@ -156,7 +158,7 @@ class Device:
         return False
 
 
-def open_device(environ: Mapping[str, str]) -> Device | None:
+def open_device(environ: Mapping[str, str], looks: Looks) -> Device | None:
     """Return the controlling terminal, or None when there is none. Never blocks.
 
     From then on the process ignores SIGTTIN and SIGTTOU: in the background it goes on and is told by errors,
@@ -169,4 +171,4 @@ def open_device(environ: Mapping[str, str]) -> Device | None:
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTTIN, signal.SIG_IGN)
         signal.signal(signal.SIGTTOU, signal.SIG_IGN)
-    return Device(descriptor, environ)
+    return Device(descriptor, environ, looks)

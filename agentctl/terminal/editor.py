@@ -20,11 +20,11 @@ class Edited:
     problem: str = ""
 
 
-def editor_command(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the words of `VISUAL` or `EDITOR`, or an editor that is there; empty when none is."""
-    for name in ("VISUAL", "EDITOR"):
+def editor_command(environ: Mapping[str, str], configured: str = "") -> tuple[str, ...]:
+    """Return the words of the first that is there: `configured`, `VISUAL`, `EDITOR`, a usual one."""
+    for line in (configured, environ.get("VISUAL", ""), environ.get("EDITOR", "")):
         try:
-            words = shlex.split(environ.get(name, ""))
+            words = shlex.split(line)
         except ValueError:
             continue
         if words and shutil.which(words[0]):
@@ -34,7 +34,7 @@ def editor_command(environ: Mapping[str, str]) -> tuple[str, ...]:
 
 async def edit_text(text: str, *, suffix: str, device: Device, environ: Mapping[str, str]) -> Edited:
     """Let the person edit `text`. The file is private and gone afterwards; a cancelled editor is killed."""
-    command = editor_command(environ)
+    command = editor_command(environ, device.looks.editor)
     if not command:
         return Edited(problem="no editor: set EDITOR to one")
     async with anyio.TemporaryDirectory(prefix="agentctl-edit-") as folder:  # mode 0700
@@ -42,8 +42,8 @@ async def edit_text(text: str, *, suffix: str, device: Device, environ: Mapping[
         await path.write_bytes(text.encode("utf-8", errors="replace"))
         device.leave()
         try:
-            # SAFETY: the command is the person's own VISUAL or EDITOR, run without a shell; the one word we
-            # add is a path we made, so nothing that a model wrote reaches the command line.
+            # SAFETY: the command is the person's own, from their config or environment, run without a shell;
+            # the one word we add is a path we made, so nothing that a model wrote reaches the command line.
             ended = await anyio.run_process(
                 [*command, str(path)],
                 stdin=device.descriptor,

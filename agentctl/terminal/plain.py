@@ -3,13 +3,20 @@
 from collections.abc import Iterator, Sequence
 
 from agentctl.clock import Clock
-from agentctl.protocol.events import MessageAdded, ModelRetried, ModelSwitched, Published, TextStreamed
+from agentctl.protocol.events import (
+    MessageAdded,
+    ModelRetried,
+    ModelSwitched,
+    Published,
+    ReasoningStreamed,
+    TextStreamed,
+)
 from agentctl.protocol.messages import AssistantMessage
 from agentctl.terminal.board import Board
 from agentctl.terminal.closing import last_lines, write_answer
 from agentctl.terminal.contract import Ending, Streams
 from agentctl.terminal.outlet import Outlet
-from agentctl.terminal.speech import Speech
+from agentctl.terminal.speech import Speech, Thoughts
 from agentctl.terminal.story import call_words, tell
 from agentctl.terminal.visible import prose
 
@@ -26,6 +33,7 @@ class PlainDrawing:
         self._quiet = quiet
         self._board = Board()
         self._speech = Speech()
+        self._thoughts = Thoughts(shown=streams.looks.reasoning)
         self._seen = ""
         """The reply that was streamed last, whole."""
         self._err = Outlet(streams.stderr)
@@ -47,20 +55,30 @@ class PlainDrawing:
     def _lines(self, published: Published) -> Iterator[str]:
         mine = published.run_id == self._board.root
         match published.event:
+            case ReasoningStreamed(text=text) if mine:
+                yield from map(_thought, self._thoughts.add(text))
             case TextStreamed(text=text) if mine:
+                yield from map(_thought, self._thoughts.end())
                 yield from self._speech.add(text)
-            case MessageAdded(message=AssistantMessage(text=text)) if mine:
+            case MessageAdded(message=AssistantMessage(text=text) as message) if mine:
+                yield from map(_thought, self._thoughts.close(message))
                 streamed = bool(self._speech.text)
                 yield from self._speech.end()
                 self._seen = text
                 if text and not streamed:
                     yield from prose(text).rstrip("\n").split("\n")
-            case ModelRetried() | ModelSwitched() if mine and self._speech.void():
+            case ModelRetried() | ModelSwitched() if mine and any(
+                (self._speech.void(), self._thoughts.void())
+            ):
                 yield "↻ the text above is void"
             case _:
                 pass
         for line in tell(published, self._board):
             yield str(line)
+
+    def _voided(self) -> bool:
+        """Forget what was streamed; return whether some of it was shown."""
+        return any((self._speech.void(), self._thoughts.void()))
 
     def clear(self) -> None:
         """Nothing is ever drawn over."""
@@ -72,6 +90,10 @@ class PlainDrawing:
         write_answer(self._board, self._streams, seen="" if self._quiet else self._seen)
         lines = last_lines(self._board, ending, quiet=self._quiet)
         self._err.write("".join(f"{line}\n" for line in lines))
+
+
+def _thought(line: str) -> str:
+    return f"  ┊ {line}"
 
 
 def _still(board: Board) -> str:

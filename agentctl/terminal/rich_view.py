@@ -19,6 +19,7 @@ from agentctl.protocol.events import (
     Published,
     QuestionAnswered,
     QuestionAsked,
+    ReasoningStreamed,
     TextStreamed,
 )
 from agentctl.protocol.messages import AssistantMessage
@@ -27,7 +28,7 @@ from agentctl.terminal.closing import last_lines, spent_words, write_answer
 from agentctl.terminal.contract import Ending, Streams
 from agentctl.terminal.outlet import Outlet
 from agentctl.terminal.painter import Painter
-from agentctl.terminal.speech import Speech
+from agentctl.terminal.speech import Speech, Thoughts
 from agentctl.terminal.story import Line, LineKind, call_words, tell
 from agentctl.terminal.visible import cut, one_line, prose, wrap
 
@@ -37,6 +38,7 @@ _STYLES: dict[LineKind, str] = {
     "retry": "yellow", "person": "magenta",
 }  # fmt: skip
 _WHOLE_LINE: frozenset[LineKind] = frozenset({"head", "stage", "added", "removed", "hunk", "note"})
+_THOUGHT = "dim italic"
 _PARTIAL_ROWS = 4
 _CALL_ROWS = 6
 
@@ -50,6 +52,7 @@ class RichDrawing:
         self._began = clock.monotonic()
         self._board = Board()
         self._speech = Speech()
+        self._thoughts = Thoughts(shown=streams.looks.reasoning)
         self._seen = ""
         """The reply that was streamed last, whole."""
         self._since: dict[str, float] = {}
@@ -88,16 +91,23 @@ class RichDrawing:
     def _lines(self, published: Published) -> Iterator[Text]:
         mine = published.run_id == self._board.root
         match published.event:
+            case ReasoningStreamed(text=text) if mine:
+                yield from (Text(line, _THOUGHT) for line in self._thoughts.add(text))
+                return
             case TextStreamed(text=text) if mine:
+                yield from (Text(line, _THOUGHT) for line in self._thoughts.end())
                 yield from (Text(line) for line in self._speech.add(text))
-            case MessageAdded(message=AssistantMessage(text=text)) if mine:
+            case MessageAdded(message=AssistantMessage(text=text) as message) if mine:
+                yield from (Text(line, _THOUGHT) for line in self._thoughts.close(message))
                 streamed = bool(self._speech.text)
                 rest = (
                     self._speech.end() if streamed else prose(text).rstrip("\n").split("\n") if text else ()
                 )
                 yield from (Text(line) for line in rest)
                 self._seen = text
-            case ModelRetried() | ModelSwitched() if mine and self._speech.void():
+            case ModelRetried() | ModelSwitched() if mine and any(
+                (self._speech.void(), self._thoughts.void())
+            ):
                 yield Text("↻ the text above is void", _STYLES["retry"])
             case CallStarted(call_id=call_id):
                 self._since[call_id] = self._clock.monotonic()
@@ -108,6 +118,10 @@ class RichDrawing:
             case _:
                 pass
         yield from map(_styled, tell(published, self._board))
+
+    def _voided(self) -> bool:
+        """Forget what was streamed; return whether some of it was shown."""
+        return any((self._speech.void(), self._thoughts.void()))
 
     def _live(self) -> tuple[str, ...]:
         """Return the live rows, painted, none wider than the terminal less one column."""

@@ -28,7 +28,7 @@ async def ask_all(questions: list[Question], place: Path) -> None:
         streams=streams,
         clock=SystemClock(),
     )
-    device = open_device(streams.environ)
+    device = open_device(streams.environ, streams.looks)
     answers: dict[str, object] = {}
 
     async def ask(question: Question) -> None:
