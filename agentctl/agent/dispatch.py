@@ -143,8 +143,8 @@ async def run_call(
         decision=ready.decision,
     )
     if not settles_at_once:
-        spent, *above = (dict(node.spent()) for node in context.tools.budgets.lineage)
-        await recorder.commit(replace(completion(done), spent=spent, above=tuple(above)))
+        budgets = context.tools.budgets
+        await recorder.commit(replace(completion(done), spent=budgets.spent(), own=budgets.own()))
     return done
 
 
@@ -175,18 +175,6 @@ async def _act(context: AgentContext, ready: Ready, call_tool: CallTool | None) 
         return await ready.prepared.act(act)
     except ToolError as error:
         return ToolOutput(text=str(error), failed=True)
-
-
-async def unknown_if_it_happened(context: AgentContext, call: ToolCall) -> Answered:
-    """Answer a call that was started before a crash and has no result: it is never run again silently."""
-    del context
-    text = (
-        "agentctl was stopped while this call ran. It may have happened, wholly, partly or not at all. "
-        "Look at the state of things before you do it again."
-    )
-    return Answered(
-        call=call, result=ToolResult(call_id=call.call_id, tool=call.tool, outcome="in_doubt", text=text)
-    )
 
 
 def _failed(call: ToolCall, text: str) -> Answered:

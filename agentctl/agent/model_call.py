@@ -39,8 +39,8 @@ async def call_model(context: AgentContext) -> AssistantMessage:
         if reply is None:
             continue
         again = await hooks.after_reply(reply)
-        spent, *above = (dict(node.spent()) for node in context.tools.budgets.lineage)
-        added = MessageAdded(message=reply, step=recorder.snapshot.step + 1, spent=spent, above=tuple(above))
+        spent, own = context.tools.budgets.spent(), context.tools.budgets.own()
+        added = MessageAdded(message=reply, step=recorder.snapshot.step + 1, spent=spent, own=own)
         match again:
             case None:
                 await _commit_reply(context, added)

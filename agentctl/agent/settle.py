@@ -42,10 +42,8 @@ async def _settle(context: AgentContext, results: list[Answered]) -> None:
         commands.extend(folded.commands)
         failure = failure or folded.failure
         events.append(MessageAdded(message=ToolMessage(result=folded.result), step=recorder.snapshot.step))
-    spent, *above = (dict(node.spent()) for node in tools.budgets.lineage)
-    events.append(
-        StepSettled(step=recorder.snapshot.step, usage=_usage(context), spent=spent, above=tuple(above))
-    )
+    spent, own = tools.budgets.spent(), tools.budgets.own()
+    events.append(StepSettled(step=recorder.snapshot.step, usage=_usage(context), spent=spent, own=own))
     commands.extend(tools.hooks.notes())
     await recorder.commit(*events, *later, commands=tuple(commands))
     if failure:

@@ -78,8 +78,8 @@ class RunSnapshot:
     usage: Usage = field(default_factory=Usage)
     spent: dict[str, float] = field(default_factory=dict)
     """Totals after the last model call, tool call or step; sub-agents' as far as they were known then."""
-    spent_above: tuple[dict[str, float], ...] = ()
-    """The totals of the agents above it at that moment, its parent's first."""
+    own: dict[str, float] = field(default_factory=dict)
+    """What of that the agent itself spent, its sub-agents left out."""
     children: dict[str, ChildStarted] = field(default_factory=dict)
     children_ended: dict[str, ChildEnded] = field(default_factory=dict)
     suspended: RunSuspended | None = None
@@ -115,14 +115,14 @@ class RunSnapshot:
                 self.running[event.call_id] = event
             case CallCompleted():
                 self.completed[event.call_id] = event
-                self._count(event.spent, event.above)
+                self._count(event.spent, event.own)
             case StepSettled():
-                self._count(event.spent, event.above)
+                self._count(event.spent, event.own)
             case ContextCompacted():
                 self._compact(event)
             case ChildStarted():
                 self.children[event.child_run] = event
-                self._count(event.spent, event.above)
+                self._count(event.spent, event.own)
             case ChildEnded():
                 self.children_ended[event.child_run] = event
             case RunSuspended():
@@ -160,7 +160,7 @@ class RunSnapshot:
     def _add(self, event: MessageAdded) -> None:
         message = event.message
         self.messages.append(message)
-        self._count(event.spent, event.above)
+        self._count(event.spent, event.own)
         match message:
             case AssistantMessage(usage=usage):
                 self.step, self.stage_step = self.step + 1, self.stage_step + 1
@@ -179,9 +179,9 @@ class RunSnapshot:
             for key in [key for key in one if key == call_id or key.startswith(f"{call_id}/")]:
                 del one[key]
 
-    def _count(self, spent: dict[str, float], above: tuple[dict[str, float], ...]) -> None:
+    def _count(self, spent: dict[str, float], own: dict[str, float]) -> None:
         if spent:
-            self.spent, self.spent_above = dict(spent), above
+            self.spent, self.own = dict(spent), dict(own)
 
     def _answer(self, event: QuestionAnswered) -> None:
         question = self.questions.pop(event.question_id, None)

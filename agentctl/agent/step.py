@@ -7,8 +7,9 @@ import anyio
 
 from agentctl.agent.asking import ask_all
 from agentctl.agent.context import AgentContext, LoopEnd, StageEnd, Suspend
-from agentctl.agent.dispatch import Answered, Asking, Judged, Ready, judge, run_call, unknown_if_it_happened
+from agentctl.agent.dispatch import Answered, Asking, Judged, Ready, judge, run_call
 from agentctl.agent.hooks import NoCallRuns
+from agentctl.agent.in_doubt import answer_in_doubt
 from agentctl.agent.inner_calls import inner_caller
 from agentctl.agent.settle import settle_step
 from agentctl.protocol.messages import AssistantMessage, ToolCall, ToolMessage, ToolResult
@@ -77,7 +78,7 @@ async def _judge_or_recall(context: AgentContext, call: ToolCall) -> Judged:
     if (done := snapshot.completed.get(call.call_id)) is not None:
         return Answered(call=call, result=done.result, ran=True, recorded=True)
     if (begun := snapshot.running.get(call.call_id)) is not None and not begun.read_only:
-        return await unknown_if_it_happened(context, call)
+        return await answer_in_doubt(context, call)
     return await judge(context, call)
 
 

@@ -21,6 +21,8 @@ from agentctl.journal.store import Fault
 from agentctl.protocol.codec import encode
 from agentctl.protocol.commands import Command, FoldValue, Merge, RemoveValue, Scope, SetValue
 from agentctl.protocol.values import JsonObject, JsonValue
+from agentctl.run.resume import replay_whole
+from agentctl.run.snapshots import verify_run
 from agentctl.state.cells import Address
 from agentctl.state.document import compact
 from agentctl.state.folds import FoldFunction
@@ -367,4 +369,8 @@ async def _verify(run: str) -> tuple[tuple[Fault, ...], str]:
     async with opened_journal() as journal:
         state = await read_run_state(journal, run)
         faults = await journal.verify(state.info.run_id)
-        return faults, await verify_cells(journal, state.state_thread)
+        differs = (
+            await verify_cells(journal, state.state_thread),
+            await verify_run(journal, state.info.run_id, replay_whole),
+        )
+        return faults, "\n".join(text for text in differs if text)

@@ -99,6 +99,7 @@ class Budgets:
         self._active_s: Callable[[], float] = _no_time
         self.ledger = Ledger()
         """What this agent and its descendants spent. Changed by reserving, settling and restoring only."""
+        self._own: dict[str, float] = {}
         self.lineage: tuple[Budgets, ...] = (self, *(parent.lineage if parent is not None else ()))
         """This agent, its parent, and so on up to the run that a person started."""
         self._calls: tuple[tuple[BoundRule, int], ...] = ()
@@ -134,12 +135,19 @@ class Budgets:
         elapsed = totals.get(WALL_TIME, 0.0) + self._active_s()
         return {**totals, WALL_TIME: elapsed} if elapsed else totals
 
-    def restore(self, spent: Mapping[str, float]) -> None:
+    def own(self) -> dict[str, float]:
+        """Return what of the totals this agent itself spent, by the names of `spent`."""
+        elapsed = self._own.get(WALL_TIME, 0.0) + self._active_s()
+        return {**self._own, WALL_TIME: elapsed} if elapsed else dict(self._own)
+
+    def restore(self, spent: Mapping[str, float], own: Mapping[str, float] | None = None) -> None:
         """Take the totals that a journal recorded, in place of this agent's; nothing is reserved after it.
 
-        The agents above are left alone: each is restored from its own journal.
+        Without `own` all of it is this agent's. The agents above are left alone: each is restored from its
+        own journal.
         """
         self.ledger = Ledger(spent=dict(spent))
+        self._own = dict(spent if own is None else own)
         self._active_s = _no_time
 
     def measure_time(self, active_s: Callable[[], float]) -> None:
@@ -278,6 +286,9 @@ class Budgets:
         if not reservation.open:
             return
         reservation.open = False
+        for name, amount in actual.items():
+            if amount:
+                self._own[name] = self._own.get(name, 0.0) + amount
         for node in self.lineage:
             node.ledger.settle(reservation.amounts, actual)
 

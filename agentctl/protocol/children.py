@@ -34,8 +34,8 @@ class ChildStarted:
     """How many workers of its call run at the same time; 0 is no limit."""
     spent: dict[str, float] = field(default_factory=dict)
     """The parent's totals with this one counted; empty where a later event of the commit has them."""
-    above: tuple[dict[str, float], ...] = ()
-    """The totals of the agents above the parent."""
+    own: dict[str, float] = field(default_factory=dict)
+    """What of that the parent itself spent, its sub-agents left out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

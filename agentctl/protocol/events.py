@@ -83,8 +83,8 @@ class MessageAdded:
     step: int = 0
     spent: dict[str, float] = field(default_factory=dict)
     """The run's totals after the model call that gave it; empty for other messages."""
-    above: tuple[dict[str, float], ...] = ()
-    """The totals of the agents above it at that moment, its parent's first."""
+    own: dict[str, float] = field(default_factory=dict)
+    """What of that this agent itself spent, its sub-agents left out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,8 +166,8 @@ class CallCompleted:
     files_written: int = 0
     spent: dict[str, float] = field(default_factory=dict)
     """The run's totals after it, where it is recorded before its step settles."""
-    above: tuple[dict[str, float], ...] = ()
-    """The totals of the agents above it at that moment, its parent's first."""
+    own: dict[str, float] = field(default_factory=dict)
+    """What of that this agent itself spent, its sub-agents left out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,8 +177,8 @@ class StepSettled:
     step: int
     usage: Usage
     spent: dict[str, float]
-    above: tuple[dict[str, float], ...] = ()
-    """The totals of the agents above it at that moment, its parent's first."""
+    own: dict[str, float] = field(default_factory=dict)
+    """What of that this agent itself spent, its sub-agents left out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -95,7 +95,7 @@ def build_run(house: House, kind: AgentKind, seed: RunSeed, snapshot: RunSnapsho
     active = ActiveTime(house.clock)
     person = HubPerson(hub=house.hub, yolo=seed.launch.yolo, active=active, someone_there=house.someone_there)
     budgets = parent.tools.budgets.child(kind.ceilings) if parent else Budgets(kind.ceilings, kind.place)
-    budgets.restore(snapshot.spent)
+    budgets.restore(snapshot.spent, snapshot.own)
     children = Children(recorder=recorder, budgets=budgets, open_child=seed.open_child, known=seed.agents)
     return RunParts(
         root_run=parent.root_run if parent else seed.run_id,

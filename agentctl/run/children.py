@@ -129,8 +129,8 @@ class Children:
                 self._names.add(started.name)
                 made[-1].run = await self._open(ChildSeed(started=started))
             self.budgets.settle_spawn(reservation)
-            spent, *above = (dict(node.spent()) for node in self.budgets.lineage)
-            made[-1].started = replace(made[-1].started, spent=spent, above=tuple(above))
+            spent, own = self.budgets.spent(), self.budgets.own()
+            made[-1].started = replace(made[-1].started, spent=spent, own=own)
             await self.recorder.commit(*(child.started for child in made))
         finally:
             if reservation.open:

@@ -58,6 +58,20 @@ async def saved_run(journal: Journal, run_id: str, *, until: int | None) -> tupl
     return snapshot, stored.upto
 
 
+async def verify_run(journal: Journal, run_id: str, replay: Replay) -> str:
+    """Return how the run's snapshot differs from a replay of its whole journal, or empty.
+
+    One that another version wrote is not used, and so not looked at.
+    """
+    stored = await journal.snapshot(run_id, NAME)
+    if stored is None or not isinstance(stored.body, dict) or stored.body.get("written_by") != _mark():
+        return ""
+    whole = _dump(await replay(journal, run_id, until=stored.upto))
+    if {**stored.body, "spent": None} == {**whole, "spent": None}:
+        return ""
+    return f"the snapshot of run {run_id!r} at {stored.upto} is not what its journal replays to"
+
+
 def _dump(snapshot: RunSnapshot) -> JsonObject:
     body: JsonObject = {
         field.name: _json(getattr(snapshot, field.name))

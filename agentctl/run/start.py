@@ -19,7 +19,13 @@ from agentctl.run.build import RunSeed
 from agentctl.run.family import catalogue_hashes, family_run, spawns
 from agentctl.run.house import House
 from agentctl.run.inputs import checked_inputs, checked_workdir
-from agentctl.run.resume import answered_by, thread_messages, with_sub_agents
+from agentctl.run.resume import (
+    answered_by,
+    check_is_last,
+    left_open_by_the_last,
+    thread_messages,
+    with_sub_agents,
+)
 from agentctl.run.runner import RunParts
 from agentctl.run.state_parts import open_live_state, open_store
 
@@ -57,9 +63,10 @@ async def begun(
     if spawns(blueprint) and not house.catalogue_sha256:
         house.catalogue_sha256 = catalogue_hashes()
     thread_id = order.thread_id or new_thread_id()
-    earlier = await thread_messages(house.journal, thread_id) if order.thread_id else []
     lease = await house.journal.acquire(thread_id)
     try:
+        earlier = await thread_messages(house.journal, thread_id) if order.thread_id else []
+        unanswered = await left_open_by_the_last(house.journal, thread_id, earlier)
         live = await open_live_state(house.journal, thread_id)
         seed = RunSeed(
             run_id=new_run_id(),
@@ -74,6 +81,7 @@ async def begun(
         task = order.task or blueprint.agent.description
         await parts.recorder.commit(
             _started(kind, seed, order, inputs, house.catalogue_sha256),
+            *(MessageAdded(message=message) for message in unanswered),
             MessageAdded(message=user_text(task, source="task")),
         )
         notices = dict.fromkeys(model.notice for model in kind.models.values() if model.notice)
@@ -93,7 +101,7 @@ async def resumed(
     `snapshot` is what `read_snapshot` gave for a run that began and has not ended.
 
     Raises:
-        UsageError: the workdir is gone.
+        UsageError: the workdir is gone, or another run went on with the thread.
         InvalidInput: a rule or a model name is invalid, or code is not trusted.
         StateConflict: another process has the thread.
     """
@@ -106,6 +114,7 @@ async def resumed(
     house.providers.already_answered(answered_by(snapshot), run=started.run_id)
     lease = await house.journal.acquire(started.thread_id)
     try:
+        await check_is_last(house.journal, started.run_id, started.thread_id)
         seed = RunSeed(
             run_id=started.run_id,
             thread_id=started.thread_id,

@@ -1,5 +1,6 @@
 """A journal in memory with the rules of the one on disk, and a way to die at any commit."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -77,7 +78,8 @@ class MemoryJournal:
 
     `kill_at` is the number of the append, counted from 1 in this journal, at which `ProcessKilled` is raised:
     `before` the commit is durable, or `after`, when the caller does not learn that it is. From then on it
-    takes nothing more, whatever is cleaned up. `reopened()` is what a new process finds.
+    takes nothing more, whatever is cleaned up. `kill_after` does the same after the first commit it is true
+    for. `reopened()` is what a new process finds.
     """
 
     def __init__(
@@ -85,9 +87,11 @@ class MemoryJournal:
         *,
         clock: Clock | None = None,
         kill_at: tuple[int, Literal["before", "after"]] | None = None,
+        kill_after: Callable[[Commit], bool] | None = None,
     ) -> None:
         self._clock = clock or SystemClock()
         self._kill_at = kill_at
+        self._kill_after = kill_after
         self._tables = _Tables()
         self._me = object()
         self._dead = False
@@ -110,7 +114,8 @@ class MemoryJournal:
             self._dead = True
             raise ProcessKilled
         appended = self._append(commit)
-        if self._kill_at == (self.appends, "after"):
+        told = self._kill_after is not None and self._kill_after(commit)
+        if told or self._kill_at == (self.appends, "after"):
             self._dead = True
             raise ProcessKilled
         return appended

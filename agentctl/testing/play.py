@@ -33,7 +33,7 @@ from agentctl.protocol.events import (
     StateChanged,
 )
 from agentctl.protocol.messages import AssistantMessage, ToolMessage, ToolResult, Usage
-from agentctl.protocol.questions import Answer, ApprovalAnswer, Question
+from agentctl.protocol.questions import Answer, ApprovalAnswer, ApprovalQuestion, PersonAnswer, Question
 from agentctl.protocol.values import JsonObject, JsonValue
 from agentctl.records import dataclass
 from agentctl.run.house import House
@@ -48,9 +48,10 @@ Answering: TypeAlias = Callable[[Question], Answer]
 
 
 def approve(question: Question) -> Answer:
-    """Answer every approval with yes, this once."""
-    del question
-    return ApprovalAnswer(choice="once")
+    """Answer every approval with yes, this once, and give no answer to anything else."""
+    if isinstance(question, ApprovalQuestion):
+        return ApprovalAnswer(choice="once")
+    return PersonAnswer(no_answer="declined")
 
 
 def open_machine() -> Executor:

@@ -15,8 +15,8 @@ from agentctl.protocol.events import ContextCompacted, MessageAdded, StepSettled
 from agentctl.protocol.messages import AssistantMessage, TextPart, Usage, user_text
 from agentctl.run import recorder as recorder_module
 from agentctl.run.recorder import RunRecorder
-from agentctl.run.resume import read_snapshot
-from agentctl.run.snapshots import NAME, saved_run
+from agentctl.run.resume import read_snapshot, replay_whole
+from agentctl.run.snapshots import NAME, save_run, saved_run, verify_run
 from agentctl.state.cells import Cells
 from tests.journal.commits import commit, set_cell, started
 
@@ -124,3 +124,17 @@ async def test_a_snapshot_of_another_version_is_passed_over(journal: Journal) ->
     assert await saved_run(journal, "r-1", until=None) is None
     assert (await read_snapshot(journal, "r-1")).step == recorder.snapshot.step
     assert RunSnapshot().step == 0
+
+
+async def test_a_snapshot_of_a_run_that_lies_is_found_by_verify(journal: Journal) -> None:
+    recorder = await long_run(journal, 5)
+    assert await save_run(journal, "r-1", recorder.snapshot, 6, replay_whole)
+    assert await verify_run(journal, "r-1", replay_whole) == ""
+
+    stored = await journal.snapshot("r-1", NAME)
+    assert stored is not None
+    assert isinstance(stored.body, dict)
+    await journal.save_snapshot(replace(stored, body={**stored.body, "step": 99}))
+
+    assert "not what its journal replays to" in await verify_run(journal, "r-1", replay_whole)
+    assert not await save_run(journal, "r-1", replace(recorder.snapshot, step=99), 6, replay_whole)

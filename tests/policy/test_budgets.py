@@ -185,3 +185,24 @@ def test_ceilings_on_calls_add_up_and_the_lower_of_one_rule_holds() -> None:
     )
 
     assert held.calls == ((push, 1), (rm, 2))
+
+
+def test_what_a_tree_spent_is_the_sum_of_what_each_agent_spent() -> None:
+    root = budgets()
+    left, right = root.child(Ceilings()), root.child(Ceilings())
+    below = left.child(Ceilings())
+    for number, node in enumerate((root, left, below, right, below), start=1):
+        reservation = node.reserve_step(StepCost())
+        assert isinstance(reservation, Reservation)
+        node.settle_step(reservation, number, None)
+    spawn = left.reserve_spawn()
+    assert isinstance(spawn, Reservation)
+    left.settle_spawn(spawn)
+
+    everyone = [node.own() for node in (root, left, below, right)]
+
+    total = {name: sum(own.get(name, 0.0) for own in everyone) for name in root.spent()}
+    assert total == root.spent()
+    assert left.own() == {"steps": 1, "tokens": 2, "unpriced_steps": 1, "subagents": 1}
+    left.restore(left.spent(), left.own())
+    assert (left.spent()["steps"], left.own()["steps"]) == (3, 1)
