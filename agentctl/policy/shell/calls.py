@@ -124,7 +124,7 @@ class Sink(ABC):
         if any(name not in self._numbers or name in self._others for name in self._evaluated):
             self.flag("arithmetic evaluates what a variable holds")
 
-    def _held(self, word: Word) -> list[AnyWord] | None:
+    def held(self, word: Word) -> list[AnyWord] | None:
         """What `word`, a variable and nothing else, may hold; None where that is not known."""
         match = _VARIABLE.fullmatch(word.text)
         return self._values.get(match[1] or match[2]) if match else None
@@ -176,7 +176,7 @@ class Sink(ABC):
             if word.below:
                 word = word.below
             elif not word.path:
-                held = self._held(word)
+                held = self.held(word)
                 if held is not None:
                     self.read_all(held)
                     return

@@ -47,6 +47,7 @@ class Findings(Sink):
         if type(first) is not str and isinstance(first, Word):
             if not first.literal:
                 self.flag("an expansion stands where a program's name is expected")
+                self._may_run(first, words[1:])
                 return
             words[0] = first.text
         call = Call(words)
@@ -67,6 +68,15 @@ class Findings(Sink):
     def no_pipe(self) -> None:
         """See Listener."""
         self.fed, self._fed_redirects = [], []
+
+    def _may_run(self, first: Word, rest: list[AnyWord]) -> None:
+        """A program that a variable of the line names: deny and ask rules reach what it was set to."""
+        for value in self.held(first) or ():
+            words = text_of(value).split() if first.spread else [text_of(value)]
+            if words:
+                call = Call([*words, *rest])
+                call.inside = True
+                self.run(call)
 
     def _prefix(self, assignments: list[Assignment], call: Call) -> None:
         """Assignments in front: inert ones are looked through, others need a rule that names them."""

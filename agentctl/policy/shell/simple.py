@@ -120,6 +120,21 @@ class SimpleReader(Lexer):
         assignments: list[Assignment] = []
         words: list[AnyWord] = []
         redirects: list[Redirect] = []
+        try:
+            if self._parts(assignments, words, redirects):
+                return
+        except Refused:
+            if words:
+                # What has been read of it is shown to deny rules.
+                self.listener.command(assignments, words, redirects)
+            raise
+        if not (assignments or words or redirects):
+            raise Refused("a command is missing")
+        self.heard += 1
+        self.listener.command(assignments, words, redirects)
+
+    def _parts(self, assignments: list[Assignment], words: list[AnyWord], redirects: list[Redirect]) -> bool:
+        """Read the parts of a simple command; returns whether they were a function's definition."""
         text, end = self.text, self.end
         while True:
             self.blanks()
@@ -133,7 +148,7 @@ class SimpleReader(Lexer):
                     words.append(plain[0])
                     self.pos = plain.end()
             elif char in "\n;|)" or (char == "&" and not text.startswith("&>", pos)):
-                break
+                return False
             elif char in "<>&":
                 self._redirect_or_substitution(words, redirects, char)
             elif char == "#":
@@ -141,13 +156,9 @@ class SimpleReader(Lexer):
                 self.pos = end if close < 0 else close
             elif char == "(":
                 self._parenthesis_behind(assignments, words, redirects)
-                return
+                return True
             elif not self._descriptor(redirects, char):
                 self._word(assignments, words, fresh=not (assignments or redirects))
-        if not (assignments or words or redirects):
-            raise Refused("a command is missing")
-        self.heard += 1
-        self.listener.command(assignments, words, redirects)
 
     def _word(self, assignments: list[Assignment], words: list[AnyWord], *, fresh: bool) -> None:
         if (not words or words[0] in _DECLARES) and self._assignment(assignments, words):
