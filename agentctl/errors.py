@@ -117,6 +117,8 @@ class LimitReached(AgentctlError):
     """
 
     exit_code = ExitCode.LIMIT
+    above: int = 0
+    """How many agents up the one is whose limit it is."""
 
     def __init__(self, key: str, *, used: float, ceiling: float, message: str = "", hint: str = "") -> None:
         super().__init__(message or f"{key}: {used:g} would pass the ceiling of {ceiling:g}.", hint=hint)

@@ -150,10 +150,14 @@ class StageEnd:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suspend:
-    """The run must stand still until a person answers; the question is saved."""
+    """The run must stand still until a person answers, or raises a limit; what was asked is saved."""
 
     question_id: str
     reason: str
+    limit: str = ""
+    """The key of the limit that its sub-agents wait for."""
+    above: int = 0
+    """How many agents up the one is whose limit it is."""
 
 
 LoopEnd: TypeAlias = StageEnd | Suspend

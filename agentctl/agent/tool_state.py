@@ -351,7 +351,9 @@ def _check(call: ToolCall, reach: Reach) -> CheckedArguments:
 def _granted(answer: Reservation | Refusal) -> Reservation:
     if isinstance(answer, Reservation):
         return answer
-    raise LimitReached(answer.key, used=answer.used, ceiling=answer.ceiling, message=answer.message)
+    reached = LimitReached(answer.key, used=answer.used, ceiling=answer.ceiling, message=answer.message)
+    reached.above = answer.above
+    raise reached
 
 
 def _names(pattern: str, tool: Tool) -> bool:

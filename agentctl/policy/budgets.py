@@ -5,7 +5,7 @@ agents above it. Reserve before the act, settle to what it really was, or releas
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 
 from agentctl.policy.ceilings import DISK_FLOOR_BYTES, Ceilings
 from agentctl.policy.layers import BoundRule, bind_rules
@@ -188,10 +188,10 @@ class Budgets:
 
     def reserve_step(self, cost: StepCost) -> Reservation | Refusal:
         """Take room for a model call: one step, and the tokens and dollars that are expected."""
-        for node in self.lineage:
+        for above, node in enumerate(self.lineage):
             refusal = node.check_step(cost)
             if refusal is not None:
-                return refusal
+                return replace(refusal, above=above)
         return self._take({STEPS: 1, TOKENS: cost.tokens, COST: cost.cost_usd})
 
     def settle_step(self, reservation: Reservation | None, tokens: int, cost_usd: float | None) -> None:

@@ -25,6 +25,8 @@ class Refusal:
     ceiling: float
     message: str
     """One sentence with all three, for the model or a person."""
+    above: int = 0
+    """How many agents up the one is whose ceiling it is; 0 is the agent's own."""
 
 
 def disk_floor(free: int, wanted: int) -> Refusal:

@@ -230,6 +230,8 @@ class RunSuspended:
     exit_code: int
     limit: str = ""
     """The key of the limit that stopped it, such as `limits.steps`; a resume with a higher one goes on."""
+    above: int = 0
+    """How many agents up the one is whose limit it is; those below stand still with it, and go on with it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -92,6 +92,8 @@ class Child:
                     output=output,
                     steps=steps,
                 )
+            case RunSuspended(above=above) if above:
+                return None  # the tree's limit, not its own: it goes on when that was raised
             case RunSuspended(exit_code=code, limit=limit, reason=reason) if code != ExitCode.WAITING:
                 return ChildEnded(
                     child_run=self.started.child_run,

@@ -82,8 +82,7 @@ class Children:
         at_work = any(not child.done.is_set() for child in waited)
         standing = next((child for child in waited if child.stands_still), None)
         if standing is not None and not enough and not at_work:
-            reason = standing.suspended.reason if standing.suspended else "it stands still"
-            raise PersonAbsent(Suspend(question_id="", reason=f"{standing.started.name}: {reason}"))
+            raise PersonAbsent(_standing(standing))
         return tuple(child.report() for child in waited)
 
     async def send(self, child: str, text: str) -> None:
@@ -254,3 +253,12 @@ class Children:
             known = ", ".join(one.started.name for one in self._children.values()) or "none"
             raise ToolError(f"There is no sub-agent {name!r}. Sub-agents: {known}.")
         return child
+
+
+def _standing(child: Child) -> Suspend:
+    """Why a run that waits for `child` stands still with it."""
+    why = child.suspended
+    if why is None:
+        return Suspend(question_id="", reason=f"{child.started.name} stands still")
+    above = max(0, why.above - 1)
+    return Suspend(question_id="", reason=f"{child.started.name}: {why.reason}", limit=why.limit, above=above)

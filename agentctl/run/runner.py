@@ -109,7 +109,7 @@ async def _guarded(parts: RunParts) -> RunEnd:
         return await _suspend(recorder, f"{error.message} {error.hint}".strip(), ExitCode.TOOL_SERVER)
     except LimitReached as limit:
         reason = f"{limit.message} {limit.hint}".strip()
-        return await _suspend(recorder, reason, ExitCode.LIMIT, limit=limit.key)
+        return await _suspend(recorder, reason, ExitCode.LIMIT, limit=limit.key, above=limit.above)
     except ProviderError as error:
         return await _suspend(recorder, error.message, ExitCode.PROVIDER)
 
@@ -123,10 +123,10 @@ async def _stages(parts: RunParts) -> RunEnd:
         fans_out = stage.mode == "fan_out"
         ended = await (run_fan_out(context, stage) if fans_out else run_stage(context))
         if isinstance(ended, Suspend):
-            return await _suspend(recorder, ended.reason, ExitCode.WAITING)
+            return await _stand_still(recorder, ended)
         heard = await _heard_children(parts) if stage.requires_children else False
         if isinstance(heard, Suspend):
-            return await _suspend(recorder, heard.reason, ExitCode.WAITING)
+            return await _stand_still(recorder, heard)
         if heard:
             continue
         if await _held_by_machines(parts, stage, ended):
@@ -134,7 +134,7 @@ async def _stages(parts: RunParts) -> RunEnd:
         passed = await pass_checkpoints(context, parts.blueprint, stage, ended)
         match passed:
             case Suspend():
-                return await _suspend(recorder, passed.reason, ExitCode.WAITING)
+                return await _stand_still(recorder, passed)
             case StageEnd():
                 following = await _leave(context, parts, stage, passed)
                 if isinstance(following, RunEnded):
@@ -257,8 +257,15 @@ def _outcome(refused: bool, end: StageEnd) -> RunEnded:  # noqa: FBT001 - one ca
     )
 
 
-async def _suspend(recorder: RunRecorder, reason: str, code: ExitCode, *, limit: str = "") -> RunSuspended:
-    event = RunSuspended(reason=reason, exit_code=int(code), limit=limit)
+async def _stand_still(recorder: RunRecorder, why: Suspend) -> RunSuspended:
+    code = ExitCode.LIMIT if why.limit else ExitCode.WAITING
+    return await _suspend(recorder, why.reason, code, limit=why.limit, above=why.above)
+
+
+async def _suspend(
+    recorder: RunRecorder, reason: str, code: ExitCode, *, limit: str = "", above: int = 0
+) -> RunSuspended:
+    event = RunSuspended(reason=reason, exit_code=int(code), limit=limit, above=above)
     await recorder.commit(event)
     return event
 

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import anyio
 import pytest
 
-from agentctl.protocol.events import LaunchFlags, MessageAdded, RunEnded, RunStarted
+from agentctl.protocol.events import LaunchFlags, MessageAdded, RunEnded, RunStarted, RunSuspended
 from agentctl.protocol.messages import ToolMessage
 from agentctl.run.resume import read_snapshot
 from agentctl.testing.memory_journal import MemoryJournal, ProcessKilled
@@ -280,3 +280,23 @@ async def test_a_stage_that_its_last_call_ended_is_not_begun_again_by_a_resume(t
             assert end.answer == "reported", (number, end)
         if journal.appends < number:
             break
+
+
+async def test_a_tree_at_its_limit_goes_on_as_a_whole_when_it_is_raised(tmp_path: Path) -> None:
+    replies = [
+        *says("family", spawn("top"), "done"),
+        *says("digger", spawn("low"), "top is done", when="top"),
+        *says("digger", *[call("read_file", path=f"{n}") for n in range(6)], "low is done", when="low"),
+    ]
+    async with staged(tmp_path, tmp_path / "work", MemoryJournal()) as stage:
+        limits = replace(stage.blueprint.limits, steps=5)
+        limited = replace(stage, blueprint=replace(stage.blueprint, limits=limits))
+        run_id, stopped = await limited.begin(Turn(text="go", replies=replies))
+        end = await stage.resume(run_id, replies)
+        outcomes = [info.outcome for info in await stage.journal.runs()]
+
+    assert isinstance(stopped, RunSuspended)
+    assert (stopped.exit_code, stopped.limit, stopped.above) == (6, "limits.steps", 0)
+    assert isinstance(end, RunEnded)
+    assert end.answer == "done"
+    assert outcomes == ["finished", "finished", "finished"]
