@@ -10,6 +10,7 @@ from agentctl.policy.shell.words import AnyWord, Word
 from agentctl.protocol.effects import Effect, ReachHost, ReadPath, RunProgram, WritePath
 
 _VARIABLE = re.compile(r'"?\$(?:\{([A-Za-z_][A-Za-z0-9_]*)\}|([A-Za-z_][A-Za-z0-9_]*))"?')
+_MAX_VALUES = 32
 _INTEGER = re.compile(r"-?[0-9]+")
 _DEVICE_LIST = "null stdin stdout stderr zero full random urandom"
 _DEVICES = frozenset(f"/dev/{name}" for name in _DEVICE_LIST.split())
@@ -93,8 +94,18 @@ class Sink(ABC):
         else:
             self._others.add(name)
         before = self._values.get(name, [])
-        unknown = appended or values is None or before is None or any(_is_open(value) for value in values)
-        self._values[name] = None if unknown else [*(before or ()), *(values or ())]
+        unknown = (
+            appended
+            or len(before or ()) > _MAX_VALUES
+            or values is None
+            or before is None
+            or any(_is_open(value) for value in values)
+        )
+        if unknown:
+            self._values[name] = None
+        else:
+            held = list(before or ())
+            self._values[name] = held + [value for value in values or () if value not in held]
 
     def may_be_array(self, name: str) -> bool:
         """Whether the line gave `name` a value that is not told: an array, or what a program said."""

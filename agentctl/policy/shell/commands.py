@@ -17,6 +17,7 @@ from agentctl.policy.shell.wrappers import WRAPPERS
 from agentctl.protocol.effects import RunProgram
 
 _MAX_VIA = 12
+_MAX_TRIED = 500
 _RUN_OTHERS = {**WRAPPERS, **RUNNERS, "git": git}
 _FLAG_VALUE = re.compile(r"-(?:-[A-Za-z0-9][A-Za-z0-9-]*=.*|[A-Za-z]|[A-Za-z]=.*)", re.DOTALL)
 _SHELLS_LIST = "sh bash dash zsh ksh mksh ash rbash fish"
@@ -32,6 +33,7 @@ class Findings(Sink):
         """How deep the scripts given to shells are nested."""
         self._last: tuple[list[AnyWord], list[Redirect]] = ([], [])
         self._fed_redirects: list[Redirect] = []
+        self._tried = 0
 
     def command(self, assignments: list[Assignment], words: list[AnyWord], redirects: list[Redirect]) -> None:
         """See Listener."""
@@ -72,6 +74,9 @@ class Findings(Sink):
     def _may_run(self, first: Word, rest: list[AnyWord]) -> None:
         """A program that a variable of the line names: deny and ask rules reach what it was set to."""
         for value in self.held(first) or ():
+            self._tried += 1
+            if self._tried > _MAX_TRIED:
+                return
             words = text_of(value).split() if first.spread else [text_of(value)]
             if words:
                 call = Call([*words, *rest])

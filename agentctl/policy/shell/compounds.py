@@ -206,19 +206,19 @@ class CompoundReader(SimpleReader):
             raise Refused("a case cannot be read")
         self.pos += 2
         start = places.now
-        ends = [start]
+        joined = start
         while True:
             self.space()
             if _ESAC.match(self.text, self.pos):
                 self.pos += 4
                 break
             self._patterns()
-            places.merge(*ends)
+            places.at(joined)
             stop = self.compound_list(_CLAUSE)
-            ends.append(places.now)
+            joined = places.union(joined, places.now)
             if stop == "esac":
                 break
-        places.merge(*ends)
+        places.at(joined)
 
     def _patterns(self) -> None:
         if self.text.startswith("(", self.pos):
