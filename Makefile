@@ -11,7 +11,7 @@ setup: $(STAMP)
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'pip>=25.1'
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e . --group dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[mcp,script,redis,keyring]' --group dev
 	touch $@
 
 # The Redis backend is tested against a real server. Where none can be installed those tests are skipped.

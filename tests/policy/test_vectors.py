@@ -57,7 +57,7 @@ LOAD_SAFE = "an entry that cannot be safe is a load error with its place, not a 
 DIFFERENT: dict[str, str] = {
     **dict.fromkeys(["TS-009"], NO_EFFECT),
     **dict.fromkeys(["TS-019", "TS-493"], STDIN),
-    **dict.fromkeys(["TS-043", "TS-044", "TS-504"], UNPROVEN),
+    **dict.fromkeys(["TS-043", "TS-044"], UNPROVEN),
     **dict.fromkeys(["TS-053", "TS-054", "TS-169", "TS-341", "TS-346"], READ_WHOLE),
     **dict.fromkeys(["TS-078"], KNOWN_HOME),
     **dict.fromkeys(["TS-124", "TS-125", "TS-126", "TS-337"], NO_ENV),
