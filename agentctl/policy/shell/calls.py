@@ -145,8 +145,12 @@ class Sink(ABC):
         """Collect what `call` does, looking through wrappers."""
 
     @abstractmethod
-    def script(self, text: str, call: Call) -> None:
-        """Collect what a shell does that `call` gives `text` to; deny and ask rules reach it."""
+    def script(self, text: str, call: Call, *, needs_rule: bool = False) -> None:
+        """Collect what a shell does that `call` gives `text` to; deny and ask rules reach it.
+
+        With `needs_rule` an allow rule has to reach it, too: the program is one that should not run others,
+        but has an option that does (`sort --compress-program`).
+        """
 
     def flag(self, reason: str) -> None:
         """Note that the line is opaque because of `reason`."""

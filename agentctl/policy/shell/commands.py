@@ -170,7 +170,7 @@ class Findings(Sink):
             if self.unseen and isinstance(run, RunProgram):
                 self.effects[at] = replace(run, distrust="a file that it reads is known only to the shell")
 
-    def script(self, text: str, call: Call) -> None:
+    def script(self, text: str, call: Call, *, needs_rule: bool = False) -> None:
         """See Sink."""
         inside = Findings(cwd=self.places.start, home=self.home)
         inside.scripts = self.scripts + 1
@@ -186,8 +186,9 @@ class Findings(Sink):
         for reason in inside.reasons:
             self.flag(f"what `{call.program}` is given cannot be told: {reason}")
         via = (*call.via, call.program)
+        free = call.inside or not needs_rule
         self.effects.extend(
-            _seen_inside(effect, via) if isinstance(effect, RunProgram) else effect
+            _seen_inside(effect, via, free=free) if isinstance(effect, RunProgram) else effect
             for effect in inside.effects
         )
 
@@ -210,11 +211,11 @@ class Findings(Sink):
                 redirect.shell = call
 
 
-def _seen_inside(run: RunProgram, via: tuple[str, ...]) -> RunProgram:
+def _seen_inside(run: RunProgram, via: tuple[str, ...], *, free: bool) -> RunProgram:
     return RunProgram(
         argv=run.argv,
         via=(*via, *run.via),
-        seen_inside=True,
+        seen_inside=run.seen_inside or free,
         unknown=run.unknown,
         spread=run.spread,
         dashed=run.dashed,

@@ -36,6 +36,13 @@ _PROGRAM_SETTING = re.compile(
 )
 
 
+_CHANGING_SETTING = re.compile(
+    r"core\.(?:hookspath|attributesfile|excludesfile|worktree)|include(?:if)?\..*|filter\..*|protocol\..*|url\..*"
+    r"|http\.(?:.*\.)?(?:proxy|sslverify|cookiefile|extraheader)|https\..*|remote\..*|credential.*|gpg\..*|submodule\..*|safe\..*|receive\..*|uploadpack.*",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
 def git(sink: Sink, call: Call) -> None:
     """Look through the global options to the sub-command."""
     words = call.words[1:]
@@ -68,24 +75,31 @@ def _globals(sink: Sink, call: Call, parsed: Parsed) -> bool:
     for name, value in parsed.options:
         if name == "C" and isinstance(value, str) and value:
             places.now = places.target(value)
-            inert = inert and all(place and places.inside(place) for place in places.now)
+            if not all(place and places.inside(place) for place in places.now):
+                inert = False
+                for place in places.now:
+                    sink.read(place)
         elif name in {"c", "config-env"}:
-            inert = _setting(sink, call, value) and inert
+            inert = _setting(sink, call, name, value) and inert
         elif name not in _INERT_FLAGS:
             inert = False
             if name in {"git-dir", "work-tree"} and isinstance(value, str):
                 sink.read(value)
+            elif name == "exec-path" and value is not None:
+                sink.flag("`git --exec-path` runs programs from another place")
     return inert
 
 
-def _setting(sink: Sink, call: Call, value: AnyWord | None) -> bool:
+def _setting(sink: Sink, call: Call, name: str, value: AnyWord | None) -> bool:
     """A setting for this command; a program that it names is shown to deny and ask rules."""
     if not isinstance(value, str):
         sink.flag("a setting of `git` is known only to the shell")
         return False
     key, _, program = value.partition("=")
+    if name == "config-env" or _CHANGING_SETTING.fullmatch(key):
+        sink.flag(f"the setting {key} changes what `git` runs or whom it asks")
     if _PROGRAM_SETTING.fullmatch(key) and program:
-        sink.script(program.removeprefix("!"), call)
+        sink.script(program.removeprefix("!"), call, needs_rule=True)
     return _INERT_SETTING.fullmatch(value) is not None
 
 
@@ -148,17 +162,21 @@ def _connects(sink: Sink, call: Call, first: str, words: list[AnyWord]) -> None:
     for at, word in enumerate(words):
         name, _, value = text_of(word).partition("=")
         if any(abbreviates(name, option) for option in _TRANSPORT_RUNS):
-            sink.script(value or text_of(words[at + 1] if at + 1 < len(words) else ""), call)
+            sink.script(value or text_of(words[at + 1] if at + 1 < len(words) else ""), call, needs_rule=True)
     place = {"remote": 2, "submodule": 1}.get(first, 0)
     if len(operands) > place:
         address = text_of(operands[place])
         sink.reach(host_of(address))
         if address.startswith("ext::"):
-            sink.script(address[5:], call)
+            sink.script(address[5:], call, needs_rule=True)
     if first == "clone":
         _clone(sink, operands)
     if first == "submodule" and words[:1] == ["foreach"]:
-        sink.script(" ".join(text_of(word) for word in words[1:] if text_of(word) != "--recursive"), call)
+        sink.script(
+            " ".join(text_of(word) for word in words[1:] if text_of(word) != "--recursive"),
+            call,
+            needs_rule=True,
+        )
 
 
 def _clone(sink: Sink, operands: list[AnyWord]) -> None:
@@ -222,7 +240,7 @@ def _runs(sink: Sink, call: Call, first: str, words: list[AnyWord]) -> None:
     """Sub-commands that are given a command to run."""
     texts = [text_of(word) for word in words]
     if first == "bisect" and texts[:1] == ["run"] and len(words) > 1:
-        sink.run(call.inner(words[1:], needs_rule=False))
+        sink.run(call.inner(words[1:], needs_rule=True))
     for at, text in enumerate(texts):
         following = texts[at + 1] if at + 1 < len(texts) else ""
         name, equals, value = text.partition("=")
@@ -231,9 +249,9 @@ def _runs(sink: Sink, call: Call, first: str, words: list[AnyWord]) -> None:
             or (first == "filter-branch" and name.endswith("-filter"))
             or (first in {"difftool", "mergetool"} and name in {"-x", "--extcmd"})
         ):
-            sink.script(value if equals else following, call)
+            sink.script(value if equals else following, call, needs_rule=True)
         elif first == "grep" and (name.startswith("-O") or abbreviates(name, "--open-files-in-pager")):
-            sink.script(value or text[2:] or "less", call)
+            sink.script(value or text[2:] or "less", call, needs_rule=True)
 
 
 def _makes(sink: Sink, first: str, words: list[AnyWord]) -> None:

@@ -52,7 +52,7 @@ class Habits:
             elif role == "w":
                 sink.write(value)
             elif isinstance(value, str):
-                sink.script(value, call)
+                sink.script(value, call, needs_rule=True)
             else:
                 sink.flag(f"the program that `{call.program}` runs is known only to the shell")
         self._operands(sink, parsed)

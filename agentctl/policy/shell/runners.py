@@ -40,12 +40,12 @@ def _script(sink: Sink, call: Call, word: AnyWord) -> None:
         sink.script(word, call)
 
 
-def _joined(sink: Sink, call: Call, words: Sequence[AnyWord]) -> None:
+def _joined(sink: Sink, call: Call, words: Sequence[AnyWord], *, needs_rule: bool = False) -> None:
     """Words that are put together and given to a shell."""
     if any(isinstance(word, Word) for word in words):
         sink.flag(f"the text that `{call.program}` runs is known only to the shell")
     if words:
-        sink.script(" ".join(text_of(word) for word in words), call)
+        sink.script(" ".join(text_of(word) for word in words), call, needs_rule=needs_rule)
 
 
 def _behind(grammar: Grammar, *, operands: int = 0, text: bool = False) -> Wrapper:
@@ -59,7 +59,7 @@ def _behind(grammar: Grammar, *, operands: int = 0, text: bool = False) -> Wrapp
             pass_on_guess(sink, call, list(call.words[1:]))
         elif text:
             sink.emit(call)
-            _joined(sink, call, rest)
+            _joined(sink, call, rest, needs_rule=True)
         else:
             pass_on_anything(sink, call, rest)
 
@@ -97,7 +97,7 @@ def _ssh(sink: Sink, call: Call) -> None:
         setting = text_of(value) if value is not None else ""
         key, _, program = setting.replace("=", " ", 1).partition(" ")
         if name == "o" and key.lower() in {"proxycommand", "localcommand", "knownhostscommand"}:
-            sink.script(program, call)
+            sink.script(program, call, needs_rule=True)
         elif name == "J":
             sink.reach(setting)
     rest = parsed.rest
@@ -118,7 +118,7 @@ def _parallel(sink: Sink, call: Call) -> None:
             words = words[: words.index(mark)]
     parsed = take_apart(words, _PARALLEL, first_ends=True)
     sink.emit(call)
-    _joined(sink, call, parsed.rest)
+    _joined(sink, call, parsed.rest, needs_rule=True)
 
 
 _PARALLEL = Grammar(
@@ -170,7 +170,7 @@ def _value_runs(*options: str, grammar: Grammar) -> Callable[[Sink, Call], None]
         parsed = take_apart(call.words[1:], grammar)
         for name, value in parsed.options:
             if name in options and value is not None:
-                _joined(sink, call, [value])
+                _joined(sink, call, [value], needs_rule=call.program not in {"su", "runuser"})
 
     return runner
 

@@ -49,7 +49,7 @@ class Listener(Protocol):
     def sets(self, name: str, values: list[AnyWord] | None) -> None:
         """A variable is set by a loop to each of `values`; None where they are not in the line."""
 
-    def script(self, text: str, call: Call) -> None:
+    def script(self, text: str, call: Call, *, needs_rule: bool = False) -> None:
         """A shell is given `text` to run by a heredoc."""
 
     def pipe(self, *, simple: bool) -> None:

@@ -97,9 +97,9 @@ def _tar(sink: Sink, call: Call) -> None:
     for name, value in parsed.options:
         text = text_of(value) if value is not None else ""
         if name in _TAR_RUNS:
-            sink.script(text, call)
+            sink.script(text, call, needs_rule=True)
         elif name == "checkpoint-action" and text.startswith("exec="):
-            sink.script(text[5:], call)
+            sink.script(text[5:], call, needs_rule=True)
         elif name in {"T", "files-from", "X", "exclude-from"} and value is not None:
             sink.read(value)
     _archive(sink, parsed)
@@ -174,13 +174,18 @@ def _patch(sink: Sink, call: Call) -> None:
 _DIRECT = re.compile(r">>?\s*\"([^\"]+)\"")
 
 
+_AWK_RUNS = re.compile(r"system\s*\(\s*\"([^\"]+)\"|\|&?\s*\"([^\"]+)\"|\"([^\"]+)\"\s*\|&?\s*getline")
+
+
 def awk_writes(sink: Sink, call: Call) -> None:
-    """A literal file that an awk program writes, on top of what its options and operands read."""
+    """What an awk program writes and runs, where it is written out, besides what its operands read."""
     parsed = take_apart(call.words[1:], Grammar(values="fvFieE"))
     for text in parsed.operands[:1]:
         if isinstance(text, str):
             for name in _DIRECT.findall(text):
                 sink.write(name)
+            for match in _AWK_RUNS.finditer(text):
+                sink.script(next(part for part in match.groups() if part), call, needs_rule=True)
 
 
 def _in_place(letter: str) -> Callable[[Sink, Call], None]:
@@ -212,7 +217,7 @@ def _into_folder(sink: Sink, call: Call) -> None:
     sink.write_beside(operands.value("f", "prefix") or prefix)
     command = operands.value("filter")
     if command is not None:
-        sink.script(text_of(command), call)
+        sink.script(text_of(command), call, needs_rule=True)
 
 
 _OPENSSL_READS = names("in inkey key CAfile cert config")

@@ -121,7 +121,7 @@ def _flock(sink: Sink, call: Call) -> None:
         sink.write(rest[0])
     if len(rest) > 1 and rest[1] in {"-c", "--command"}:
         sink.emit(call)
-        sink.script(text_of(rest[2]) if len(rest) > 2 else "", call)  # noqa: PLR2004 - FILE -c TEXT
+        sink.script(text_of(rest[2]) if len(rest) > 2 else "", call, needs_rule=True)  # noqa: PLR2004 - FILE -c TEXT
     else:
         pass_on(sink, call, rest[1:], inert=False)
 
