@@ -258,3 +258,162 @@ def test_a_file_of_another_kind_is_a_usage_error(tmp_path: Path, capsys: pytest.
 
     assert run_app(["policy", "import", "claude", str(path)]) == 2
     assert "holds no JSON object" in capsys.readouterr().err
+
+
+def imported(peer: str, name: str, text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> str:
+    path = tmp_path / name
+    path.write_text(text, encoding="utf-8")
+    assert run_app(["policy", "import", peer, str(path)]) == 0
+    return capsys.readouterr().out
+
+
+def test_each_kind_of_a_claude_rule_is_taken_over_or_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    permissions = {
+        "allow": [
+            "Bash(git * main)", "Read(//etc/hosts)", "Read(/docs/x.md)", "Edit(build/)", "Edit(!x)",
+            "WebFetch", "WebFetch(url:x)", "mcp__github__search", "mcp__fs", "mcp____x", "Agent(helper)",
+            "Task", "Grep", "LS",
+            "Bash(echo 'open)", "???", "Bash(*)", "Write", "Unknown(x)", "WebSearch",
+        ],
+        "deny": ["Bash(curl * evil)"],
+        "additionalDirectories": ["../shared"],
+        "defaultMode": "bypassPermissions",
+    }  # fmt: skip
+
+    out = imported("claude", "s.json", json.dumps({"permissions": permissions}), tmp_path, capsys)
+
+    assert '"fs__*" = "allow"' in out
+    assert 'github__search = "allow"' in out
+    assert 'grep = "allow"' in out
+    assert 'list_dir = "allow"' in out
+    assert '[tool_permissions.spawn_agent]\ndefault = "allow"\nallow = ["helper"]' in out
+    assert '"/etc/hosts",\n    "../shared",' in out
+    assert '"docs/x.md"' in out
+    assert '"build/**"' in out
+    assert "it DENIES LESS" in out
+    assert "start the run with --yolo for the same" in out
+    missing = [line.split(": ")[1] for line in out.splitlines() if line.startswith("# NOT CARRIED OVER")]
+    assert missing == [
+        "Edit(!x)", "WebFetch(url:x)", "mcp____x", "Bash(echo 'open)", "???", "Unknown(x)", "WebSearch",
+        "defaultMode bypassPermissions",
+    ]  # fmt: skip
+
+
+def test_each_kind_of_a_codex_rule_is_taken_over_or_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rules = """
+"a docstring"
+prefix_rule(pattern=["npm", "run"], justification="use make",
+            match=[["npm", "run", "a b"]], not_match=["npm"])
+network_rule(host="api.example.com", protocol="https", decision="deny")
+prefix_rule(pattern=[], decision="allow")
+prefix_rule(pattern=["x"], decision="perhaps")
+prefix_rule(pattern=[["a", "b"]] * 3)
+prefix_rule(pattern=[["a","b","c","d"],["a","b","c","d"],["a","b","c","d"],["a","b","c","d"],["a","b"]])
+other_rule(x=1)
+x = 1
+"""
+    out = imported("codex", "default.rules", rules, tmp_path, capsys)
+
+    assert 'allow = ["npm run *"]' in out
+    assert 'deny = ["api.example.com"]' in out
+    assert "call = \"shell(npm run 'a b')\"" in out
+    assert 'because = "use make"' in out
+    assert out.count("# NOT CARRIED OVER") == 6
+
+
+def test_codex_rules_that_are_no_code_are_a_usage_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "default.rules"
+    path.write_text("prefix_rule(", encoding="utf-8")
+
+    assert run_app(["policy", "import", "codex", str(path)]) == 2
+    assert "holds no Codex rules" in capsys.readouterr().err
+
+
+def test_each_kind_of_a_gemini_rule_is_taken_over_or_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rules = """
+[[rule]]
+toolName = ["write_file", "replace", "magic"]
+decision = "ask_user"
+priority = 1
+[[rule]]
+mcpName = "gh"
+decision = "deny"
+priority = 2
+denyMessage = "no"
+[[rule]]
+toolName = "run_shell_command"
+commandPrefix = "git log"
+decision = "allow"
+allowRedirection = true
+modes = ["yolo"]
+[[rule]]
+toolName = "glob"
+decision = "allow"
+interactive = true
+[[rule]]
+toolName = "a__b"
+decision = "allow"
+[[rule]]
+toolName = "glob"
+decision = "maybe"
+"""
+    out = imported("gemini", "policy.toml", rules, tmp_path, capsys)
+
+    assert 'write_file = "ask"' in out
+    assert '"gh__*" = "deny"' in out
+    assert 'a__b = "allow"' in out
+    assert 'allow = ["git log *"]' in out
+    assert "the strictest rule that matches decides here, whatever its priority" in out
+    assert out.count("# NOT CARRIED OVER") == 3
+
+
+def test_the_tool_lists_of_gemini_settings_are_taken_over(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = {
+        "tools": {"allowed": ["ShellTool(git status)", "read_file", "glob(x)"], "core": ["LSTool"]},
+        "excludeTools": ["run_shell_command(rm)"],
+    }
+
+    out = imported("gemini", "settings.json", json.dumps(settings), tmp_path, capsys)
+
+    assert 'deny = ["rm *"]\nallow = ["git status *"]' in out
+    assert 'read_file = "allow"' in out
+    assert out.count("# NOT CARRIED OVER") == 2
+
+
+def test_results_are_told_in_words_without_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "cases.jsonl"
+    path.write_text(
+        "\n".join(
+            [
+                case(command="ls -l", decision="deny"),
+                case(command="x", decision="allow", contested=True, id="T-2"),
+                case(command="ls", decision="allow", setup="it rains", id="T-3"),
+            ]
+        ),
+        encoding="utf-8",
+    )
+
+    assert run_app(["policy", "test", str(path)]) == 1
+
+    said = capsys.readouterr()
+    assert said.out == "shell-permission: 1 of 2 passed\n1 of 2 cases passed\n"
+    assert "T-1: expected deny, got allow" in said.err
+    assert "T-2: expected allow, got ask (contested)" in said.err
+    assert "T-3: skipped: its setup cannot be made here: it rains" in said.err
+
+
+def test_what_cannot_be_read_is_a_usage_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_app(["policy", "test", str(tmp_path / "none.jsonl")]) == 2
+    assert run_app(["policy", "import", "claude", str(tmp_path / "none.json")]) == 2
+    assert run_app(["policy", "effects"]) == 2
+    assert "agentctl policy effects 'git status'" in capsys.readouterr().err
