@@ -17,6 +17,7 @@ from agentctl.executor.api import CommandRequest, Roots, SandboxKind, SandboxPol
 from agentctl.executor.local import LocalExecutor
 
 HARMLESS = ("write beside the workdir", "read ~/.ssh", "connect by TCP", "connect to a socket file")
+# Given as text: where this repository lies in /tmp, the sandbox hides its files.
 INSIDE = Path(__file__).with_name("sandbox_inside.py")
 
 
@@ -78,7 +79,7 @@ async def main(place: Path, kind: SandboxKind, python: str) -> None:
         return
     result = await executor.run(
         CommandRequest(
-            command=(python, "-I", str(INSIDE), json.dumps(known)),
+            command=(python, "-I", "-c", INSIDE.read_text("utf-8"), json.dumps(known)),
             roots=Roots(workdir=workdir, temp=place / "temp", home=home),
             sandbox=policy,
             split_stderr=True,
