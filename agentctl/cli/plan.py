@@ -70,6 +70,11 @@ def _lines(found: RunPlan) -> Iterator[str]:
         yield f"hooks    {', '.join(hook.name for hook in found.hooks)}"
     if found.servers:
         yield f"servers  {', '.join(server.name for server in found.servers)}"
+    for machine in found.blueprint.machines:
+        each = f" for each {machine.key}" if machine.key else ""
+        yield f"machine  {machine.name}{each}, first {machine.initial}"
+        for move in machine.transitions:
+            yield f"         {move.on} while {' or '.join(move.from_)} → {move.to}; else {move.on_violation}"
     for item in found.trust.items:
         yield f"code     {item.kind} {item.reference}  {item.position}"
     for stage in found.stages:
@@ -130,6 +135,18 @@ def _record(found: RunPlan) -> JsonObject:
         "disk_floor_bytes": DISK_FLOOR_BYTES,
         "hooks": [hook.name for hook in found.hooks],
         "servers": [server.name for server in found.servers],
+        "machines": [
+            {
+                "name": machine.name,
+                "key": machine.key,
+                "initial": machine.initial,
+                "moves": [
+                    {"on": move.on, "from": list(move.from_), "to": move.to, "else": move.on_violation}
+                    for move in machine.transitions
+                ],
+            }
+            for machine in found.blueprint.machines
+        ],
         "code": [
             {"kind": item.kind, "reference": item.reference, "position": str(item.position)}
             for item in found.trust.items
