@@ -43,13 +43,14 @@ conformance: servers
 	    @modelcontextprotocol/conformance@0.1.16 || echo 'the conformance suite cannot be had: it is skipped'
 
 # The main job on the embedded model: no key, no account. What cannot be had is said, and a script takes over.
+# It asks once, before it searches; where there is no terminal to ask on, the flag answers in its place.
 QUESTION ?= What does the variable AGENTCTL_HOME move?
 run: setup
 	@$(BIN)/python -c 'import xllamacpp' 2>/dev/null \
 	  || $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[local]' \
 	  || echo 'the llama.cpp runtime cannot be installed on this machine'
 	@$(BIN)/agentctl models install || true
-	$(BIN)/agentctl run scout "$(QUESTION)"
+	$(BIN)/agentctl run scout "$(QUESTION)" $(shell (: </dev/tty) 2>/dev/null || echo '--allow grep')
 
 test: setup services servers
 	$(BIN)/python -m pytest -q -m "not slow and not local_model"
