@@ -200,7 +200,7 @@ def info_after(write: Write, value: str, version: int) -> EntryInfo:
 
 def largest_of(entries: Iterable[EntryInfo]) -> str:
     """Return the three largest entries as text."""
-    largest = sorted(entries, key=lambda info: -info.cost)[:3]
+    largest = sorted(entries, key=lambda info: (-info.cost, info.key))[:3]
     return ", ".join(f"{readable(info.key)!r} ({info.value_bytes} bytes)" for info in largest)
 
 

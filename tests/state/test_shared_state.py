@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import sys
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
@@ -394,17 +395,34 @@ async def test_a_redis_that_is_not_there_is_an_error() -> None:
     await state.aclose()
 
 
+OTHER_PROCESS = """
+import sys, anyio
+from pathlib import Path
+from agentctl.state.backends.files import FileBackend
+from agentctl.state.backends.sqlite import SqliteBackend
+from agentctl.state.shared_state import SharedState
+
+async def main(kind, place):
+    backend = FileBackend(Path(place)) if kind == "FileBackend" else SqliteBackend(Path(place), "x")
+    state = SharedState(backend=backend)
+    assert await state.get("k") == "v"
+    await state.append("k", "w")
+    await state.aclose()
+
+anyio.run(main, *sys.argv[1:])
+"""
+
+
 async def test_another_process_sees_what_was_written(tmp_path: Path) -> None:
-    for first, second in (
-        (FileBackend(tmp_path / "f"), FileBackend(tmp_path / "f")),
-        (SqliteBackend(tmp_path / "s.db", "x"), SqliteBackend(tmp_path / "s.db", "x")),
+    for place, backend in (
+        (tmp_path / "f", FileBackend(tmp_path / "f")),
+        (tmp_path / "s.db", SqliteBackend(tmp_path / "s.db", "x")),
     ):
-        await SharedState(backend=first).set("k", "v")
-        assert await SharedState(backend=second).get("k") == "v"
-        await SharedState(backend=second).append("k", "w")
-        assert await SharedState(backend=first).get("k") == "vw"
-        await first.aclose()
-        await second.aclose()
+        state = SharedState(backend=backend)
+        await state.set("k", "v")
+        await anyio.run_process([sys.executable, "-c", OTHER_PROCESS, type(backend).__name__, str(place)])
+        assert await state.get("k") == "vw"
+        await state.aclose()
 
 
 @given(st.lists(st.sampled_from(["a", "b", "\x1f", "\x1e", "0", "1", "/"]), max_size=4), st.text(min_size=1))
@@ -483,3 +501,25 @@ def test_every_backend_decides_alike(
         assert all(one == played[0] for one in played), json.dumps(played, default=str, indent=1)
 
     anyio.run(compare)
+
+
+async def test_runs_that_share_a_file_share_its_descriptor(tmp_path: Path) -> None:
+    folder = Path("/proc/self/fd")
+    if not folder.exists():
+        pytest.skip("the system does not tell which files are open")
+    path = tmp_path / "s.db"
+
+    def opened() -> int:
+        return sum(one.is_symlink() and str(one.readlink()) == str(path) for one in folder.iterdir())
+
+    states = [SharedState(backend=SqliteBackend(path, f"run-{number}")) for number in range(50)]
+    for number, state in enumerate(states):
+        await state.set("k", str(number))
+
+    assert opened() == 1
+    assert [await state.get("k") for state in states] == [str(number) for number in range(50)]
+    for state in states[1:]:
+        await state.aclose()
+    assert await states[0].get("k") == "0"
+    await states[0].aclose()
+    assert opened() == 0

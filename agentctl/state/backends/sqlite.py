@@ -8,6 +8,7 @@ from typing import TypeVar
 
 import anyio
 import anyio.to_thread
+from anyio.lowlevel import RunVar
 
 from agentctl.state.shared_backend import (
     Entry,
@@ -32,14 +33,87 @@ CREATE TABLE IF NOT EXISTS spaces (space TEXT PRIMARY KEY, version INTEGER NOT N
 _INFO = "key, bytes, version, stash, writer, at"
 
 
+class _File:
+    """One open file of an event loop, however many runs keep their state in it: a run costs no descriptor."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._connection: sqlite3.Connection | None = None
+        self._limiter = anyio.CapacityLimiter(1)
+        self._users: set[SqliteBackend] = set()
+
+    @classmethod
+    def of(cls, path: Path, user: "SqliteBackend") -> "_File":
+        """Return the loop's file at `path`, with one user more."""
+        files = _open_files()
+        file = files.setdefault(path, cls(path))
+        file._users.add(user)  # noqa: SLF001 - its own class
+        return file
+
+    async def leave(self, user: "SqliteBackend") -> None:
+        """Take a user away; close the file after the last one."""
+        self._users.discard(user)
+        if self._users:
+            return
+        _open_files().pop(self._path, None)
+        with anyio.CancelScope(shield=True):
+            await anyio.to_thread.run_sync(self._close, limiter=self._limiter)
+
+    async def run(self, query: Callable[[sqlite3.Connection], Result]) -> Result:
+        """Run a query alone: none of another run comes between its statements."""
+
+        def run() -> Result:
+            try:
+                return query(self._open())
+            except (sqlite3.Error, OSError) as error:
+                raise StoreUnreadable(f"shared state in {str(self._path)!r}: {error}") from error
+
+        # Shielded: a write that was begun is told about, not left to guess.
+        with anyio.CancelScope(shield=True):
+            result = await anyio.to_thread.run_sync(run, limiter=self._limiter)
+        return result  # noqa: RET504 - mypy takes a scope for one that may swallow what is raised
+
+    def _close(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+    def _open(self) -> sqlite3.Connection:
+        if self._connection is None:
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if not self._path.exists():
+                self._path.touch(mode=0o600)
+            db = sqlite3.connect(self._path, timeout=30.0, isolation_level=None, check_same_thread=False)
+            try:
+                db.execute("PRAGMA journal_mode = WAL")
+                db.execute("PRAGMA synchronous = FULL")
+                db.executescript(_TABLES)
+            except BaseException:
+                db.close()
+                raise
+            self._connection = db
+        return self._connection
+
+
+_FILES: RunVar[dict[Path, _File]] = RunVar("agentctl_shared_state_files")
+
+
+def _open_files() -> dict[Path, _File]:
+    try:
+        return _FILES.get()
+    except LookupError:
+        files: dict[Path, _File] = {}
+        _FILES.set(files)
+        return files
+
+
 class SqliteBackend:
     """Implements `SharedStateBackend`. A write is on the disk when it returns."""
 
     def __init__(self, path: Path, space: str) -> None:
         self._path = path
         self._space = space
-        self._connection: sqlite3.Connection | None = None
-        self._limiter = anyio.CapacityLimiter(1)
+        self._file: _File | None = None
 
     async def get(self, key: str) -> Entry | None:
         """Return an entry, or None when it is absent."""
@@ -71,11 +145,10 @@ class SqliteBackend:
         return await self._run(self._infos)
 
     async def aclose(self) -> None:
-        """Close the file. Idempotent."""
-        if self._connection is not None:
-            with anyio.CancelScope(shield=True):
-                await anyio.to_thread.run_sync(self._connection.close, limiter=self._limiter)
-            self._connection = None
+        """Let go of the file, which is closed with its last user. Idempotent."""
+        file, self._file = self._file, None
+        if file is not None:
+            await file.leave(self)
 
     def _infos(self, db: sqlite3.Connection) -> tuple[EntryInfo, ...]:
         rows = db.execute(
@@ -128,32 +201,9 @@ class SqliteBackend:
         return result
 
     async def _run(self, query: Callable[[sqlite3.Connection], Result]) -> Result:
-        def run() -> Result:
-            try:
-                return query(self._open())
-            except (sqlite3.Error, OSError) as error:
-                raise StoreUnreadable(f"shared state in {str(self._path)!r}: {error}") from error
-
-        # Shielded: a write that was begun is told about, not left to guess.
-        with anyio.CancelScope(shield=True):
-            result = await anyio.to_thread.run_sync(run, limiter=self._limiter)
-        return result  # noqa: RET504 - mypy takes a scope for one that may swallow what is raised
-
-    def _open(self) -> sqlite3.Connection:
-        if self._connection is None:
-            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            if not self._path.exists():
-                self._path.touch(mode=0o600)
-            db = sqlite3.connect(self._path, timeout=30.0, isolation_level=None, check_same_thread=False)
-            try:
-                db.execute("PRAGMA journal_mode = WAL")
-                db.execute("PRAGMA synchronous = FULL")
-                db.executescript(_TABLES)
-            except BaseException:
-                db.close()
-                raise
-            self._connection = db
-        return self._connection
+        if self._file is None:
+            self._file = _File.of(self._path, self)
+        return await self._file.run(query)
 
 
 def _info(row: tuple[str, int, int, int, str, str]) -> EntryInfo:
