@@ -103,8 +103,8 @@ def _value(text: str, position: int) -> tuple[str, int]:
         return "true", position
     if text[position] != "=":
         raise NotAConfig
-    pieces: list[str] = []
-    solid = 0
+    value = ""
+    blanks = ""
     quoted = False
     position += 1
     while position < len(text) and (text[position] != "\n" or quoted):
@@ -114,22 +114,25 @@ def _value(text: str, position: int) -> tuple[str, int]:
         if character in "#;" and not quoted:
             position = _line_end(text, position)
             break
+        if character in _BLANK and not quoted:
+            # Blanks before a value's first character don't count; later ones do once anything follows,
+            # be it an empty pair of quotes.
+            blanks += character if value else ""
+            position += 1
+            continue
+        value += blanks
+        blanks = ""
         if character == '"':
             quoted = not quoted
         elif character == "\\":
             position += 1
-            pieces.append(_escaped(text, position))
-            solid = len(pieces)
-        elif quoted or character not in _BLANK:
-            pieces.append(character)
-            solid = len(pieces)
-        elif pieces:
-            # Blanks count between what is not blank only.
-            pieces.append(character)
+            value += _escaped(text, position)
+        else:
+            value += character
         position += 1
     if quoted:
         raise NotAConfig
-    return "".join(pieces[:solid]), position
+    return value, position
 
 
 def _escaped(text: str, position: int) -> str:
