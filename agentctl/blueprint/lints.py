@@ -138,12 +138,20 @@ def _tools(blueprint: Blueprint) -> Iterator[Lint]:
                 message = f"{tool!r} does not wait for a person, so it is offered unattended anyway"
                 path = ("stages", stage.name, "required_tools", index)
                 yield _lint(blueprint, "needless-required-tool", path, message)
+        yield from _lent_keys(blueprint, stage)
         servers = {server.name for server in blueprint.mcp_servers}
         for index, server in enumerate(stage.available_connectors):
             if server not in servers:
                 message = f"the server {server!r} is not in this blueprint; the user's config must name it"
                 path = ("stages", stage.name, "available_connectors", index)
                 yield _at_level(blueprint, "note", "outside-server", path, message)
+
+
+def _lent_keys(blueprint: Blueprint, stage: StageTable) -> Iterator[Lint]:
+    worker = blueprint.stages.get(stage.fan_out.worker) if stage.fan_out and stage.fan_out.read else None
+    if worker is not None and not any(fnmatchcase("shared_state", tool) for tool in worker.available_tools):
+        message = f"{worker.name!r} does not offer shared_state, so it can't read these keys"
+        yield _lint(blueprint, "unreadable-keys", ("stages", stage.name, "fan_out", "read"), message)
 
 
 def _inputs(blueprint: Blueprint) -> Iterator[Lint]:

@@ -175,6 +175,10 @@ class FanOutTable:
     """Whether one failed worker ends the others."""
     scope: str = ""
     """The scope of shared state for each worker; `{worker}` stands for its number."""
+    read: Texts = ()
+    """Keys of the stage's shared state that each worker may read; a last `*` is any further characters."""
+    output_schema: Annotated[JsonObject, JsonSchema()] | None = None
+    """JSON Schema of each worker's answer, which it gives with `submit_output`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,8 +13,12 @@ _LONGEST = 200
 
 
 def schema_findings(blueprint: Blueprint) -> Iterator[Finding]:
-    """Yield what is wrong with `[stages.NAME.output]` and `[[state_keys]] schema`. Pure; fetches nothing."""
+    """Yield what is wrong with the schemas of answers and of `[[state_keys]]`. Pure; fetches nothing."""
     for stage in blueprint.in_order:
+        if stage.fan_out is not None and stage.fan_out.output_schema is not None:
+            yield from _schema(
+                ("stages", stage.name, "fan_out", "output_schema"), stage.fan_out.output_schema
+            )
         if stage.output is not None:
             yield from _schema(("stages", stage.name, "output"), stage.output)
     for index, key in enumerate(blueprint.state_keys):

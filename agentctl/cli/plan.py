@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from agentctl.blueprint.catalogue import load
+from agentctl.blueprint.model import FanOutTable
 from agentctl.blueprint.tool_rules import tool_names
 from agentctl.cli.command_app import command_app
 from agentctl.cli.launch import overrides
@@ -96,11 +97,20 @@ def _stage_lines(stage: StagePlan, found: RunPlan) -> Iterator[str]:
     yield f"  sandbox  {box.kind.value}, {network}{', shell asks nothing' if box.auto_allow else ''}"
     if stage.ceilings != found.ceilings:
         yield f"  limits   {_limits(stage.ceilings)}"
+    if stage.stage.fan_out is not None:
+        yield f"  workers  {_workers(stage.stage.fan_out)}"
     width = max((len(tool.tool) for tool in stage.tools), default=0)
     for tool in stage.tools:
         yield from (f"  {line}" for line in _tool_lines(tool, width))
     if not stage.tools:
         yield "  no tools"
+
+
+def _workers(table: FanOutTable) -> str:
+    most = f" of at most {table.max_items}" if table.max_items is not None else ""
+    keys = f", may read {', '.join(table.read)}" if table.read else ""
+    form = ", answers by output_schema" if table.output_schema else ""
+    return one_line(f"{table.worker}, {table.max_workers} at a time{most}{keys}{form}")
 
 
 def _tool_lines(tool: ToolPlan, width: int) -> Iterator[str]:
@@ -176,6 +186,19 @@ def _stage_record(stage: StagePlan) -> JsonObject:
         },
         "tools": [_tool_record(tool) for tool in stage.tools],
         "still_asks": [{"what": text, "position": str(where)} for text, where in stage.still_asks],
+        "workers": _workers_record(stage.stage.fan_out),
+    }
+
+
+def _workers_record(table: FanOutTable | None) -> JsonObject | None:
+    if table is None:
+        return None
+    return {
+        "worker": table.worker,
+        "max_workers": table.max_workers,
+        "max_items": table.max_items,
+        "read": list(table.read),
+        "output_schema": table.output_schema,
     }
 
 

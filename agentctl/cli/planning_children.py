@@ -15,7 +15,7 @@ from agentctl.protocol.decisions import Decision, Verdict
 from agentctl.protocol.effects import SpawnAgent
 from agentctl.protocol.values import JsonObject, JsonValue
 from agentctl.records import dataclass
-from agentctl.run.family import SPAWNING, worker_blueprint
+from agentctl.run.family import SPAWNING, with_output, worker_blueprint
 from agentctl.run.policy_layers import in_stage, layers_of
 from agentctl.settings.settings import Settings
 from agentctl.terminal.visible import one_line
@@ -84,6 +84,9 @@ def _child(
             spawned_by=spawned_by, agent=name, stage="", start=start, invalid=one_line(error.message)
         )
         return
+    spawner = found.blueprint.stages[spawned_by].fan_out
+    if spawner is not None and spawner.worker == name and spawner.output_schema:
+        blueprint = with_output(blueprint, spawner.output_schema)
     names = tool_names(blueprint)
     alone = layers_of(settings, blueprint, above.place, launch=launch)
     stages = blueprint.in_order[:1] if name in found.blueprint.stages else blueprint.in_order

@@ -131,7 +131,7 @@ async def open_child(house: House, parent: RunParts, seed: ChildSeed, kinds: Kin
     snapshot = await _snapshot(house, parent, started) if seed.resumed else RunSnapshot()
     blueprint = await anyio.to_thread.run_sync(_blueprint_of, house, parent, started.agent, snapshot.started)
     if started.output_schema:
-        blueprint = _with_output(blueprint, started.output_schema)
+        blueprint = with_output(blueprint, started.output_schema)
     own = RunSeed(
         run_id=started.child_run,
         thread_id=started.child_thread,
@@ -278,7 +278,7 @@ def worker_blueprint(blueprint: Blueprint, stage_name: str) -> Blueprint:
     return replace(blueprint, agent=replace(blueprint.agent, entry_stage=stage_name), stages=stages)
 
 
-def _with_output(blueprint: Blueprint, schema: JsonObject) -> Blueprint:
+def with_output(blueprint: Blueprint, schema: JsonObject) -> Blueprint:
     """Return the blueprint with an answer of that form from every stage that ends the run."""
     stages = {
         name: stage

@@ -68,6 +68,10 @@ def _fan_out_call(table: FanOutTable, output: JsonObject) -> ToolCall:
     }
     if table.scope:
         arguments["scope"] = table.scope
+    if table.read:
+        arguments["read"] = list(table.read)
+    if table.output_schema:
+        arguments["output_schema"] = table.output_schema
     return ToolCall(call_id=new_call_id(), tool="fan_out", arguments=arguments)
 
 

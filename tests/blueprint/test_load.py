@@ -118,6 +118,10 @@ def test_the_hash_is_of_the_bytes_of_the_file(tmp_path: Path) -> None:
         ('[stages.two.output]\n"$ref" = "https://example.com/s.json"', "references are never fetched"),
         ('[stages.two]\nmode = "fan_out"', "needs the table [stages.NAME.fan_out]"),
         ('[stages.two]\nmode = "fan_out"\nfan_out = { worker = "one" }', "needs allow_as_worker = true"),
+        (
+            '[stages.two]\nmode = "fan_out"\nfan_out = { worker = "x", output_schema = { type = 5 } }',
+            "stages.two.fan_out.output_schema: not a JSON Schema",
+        ),
         ('[[policy_tests]]\ncall = "shell(x)"\nexpect = "allow"\nstage = "oen"', "(did you mean 'one'?)"),
         ('[stages.two.state]\nread = ["k"]', "there is no state key 'k'"),
         (

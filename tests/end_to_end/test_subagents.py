@@ -204,6 +204,96 @@ text = "reported"
 """
 
 
+FAN_FORM = """
+read = ["plan"]
+output_schema = { type = "object", required = ["gold"], properties = { gold = { type = "integer" } } }
+[stages.split.transitions.report]
+"""
+FAN_SPLIT = """
+[[script.replies]]
+stage = "split"
+tool_calls = [{ tool = "shared_state", arguments = { action = "set", key = "plan", value = "look deep" } }]
+[[script.replies]]
+stage = "split"
+tool_calls = [{ tool = "shared_state", arguments = { action = "set", key = "secret", value = "42" } }]
+"""
+FAN_DIG = """
+[[script.replies]]
+agent = "digger"
+times = 3
+tool_calls = [
+  { tool = "shared_state", arguments = { action = "get", key = "plan" } },
+  { tool = "shared_state", arguments = { action = "get", key = "secret" } },
+]
+[[script.replies]]
+agent = "digger"
+times = 3
+expect = { anywhere = ["look deep"] }
+tool_calls = [{ tool = "submit_output", arguments = { gold = "much" } }]
+[[script.replies]]
+agent = "digger"
+times = 3
+tool_calls = [{ tool = "submit_output", arguments = { gold = 7 } }]
+"""
+
+
+def formed(text: str) -> str:
+    """The fan-out stage with keys that its workers may read, and a form for their answers."""
+    text = text.replace("[stages.split.transitions.report]\n", FAN_FORM.lstrip())
+    text = text.replace('prompt = "Name the items."\n', 'prompt = "N."\navailable_tools = ["shared_state"]\n')
+    text = text.replace('available_tools = ["shell"]', 'available_tools = ["shared_state"]')
+    text = text.replace("[script]\n", "[script]\n" + FAN_SPLIT)
+    plain = '[[script.replies]]\nagent = "digger"\ntimes = 3\ntext = "gold"\n'
+    assert plain in text
+    return text.replace(plain, FAN_DIG)
+
+
+def test_workers_of_a_fan_out_stage_read_the_lent_keys_alone_and_answer_in_the_form(bench: Bench) -> None:
+    path = bench.blueprint(formed(FAN_STAGE))
+
+    ran = bench.agentctl("run", path, "go", "--allow", "spawn_agent", "--allow", "fan_out", "--jsonl")
+
+    assert ran.code == 0, ran.err
+    assert bench.agentctl("check", path).code == 0
+    events = [json.loads(line) for line in ran.out.splitlines()]
+    results = [
+        result
+        for event in events
+        if event["type"] == "event" and (result := event["event"].get("message", {}).get("result"))
+    ]
+    of_workers = [one for one in results if one["tool"] == "shared_state" and one["text"] != ""]
+    assert sum(one["outcome"] == "ok" and one["text"] == "look deep" for one in of_workers) == 3
+    assert sum(one["outcome"] == "failed" for one in of_workers) == 3
+    (report,) = [one for one in results if one["tool"] == "fan_out"]
+    assert [worker["output"] for worker in report["structured"]["workers"]] == [{"gold": 7}] * 3
+    refused = [one for one in results if one["tool"] == "submit_output" and one["outcome"] != "ok"]
+    assert len(refused) == 3
+
+
+def test_the_plan_shows_what_the_workers_of_a_fan_out_stage_are_given(bench: Bench) -> None:
+    path = bench.blueprint(formed(FAN_STAGE))
+
+    shown = bench.agentctl("plan", path)
+    record = json.loads(bench.agentctl("plan", path, "--json").out)
+
+    assert "workers  digger, 2 at a time, may read plan, answers by output_schema" in shown.out
+    assert record["stages"][0]["workers"]["read"] == ["plan"]
+    (worker,) = record["children"]
+    assert "submit_output" in [tool["tool"] for tool in worker["tools"]]
+
+
+def test_keys_lent_to_workers_that_cannot_read_them_are_noticed(bench: Bench) -> None:
+    text = formed(FAN_STAGE).replace('[stages.digger]\nprompt = "Dig."', '[stages.digger]\nprompt = "D."')
+    head, _, tail = text.partition("[stages.digger]")
+    path = bench.blueprint(
+        head + "[stages.digger]" + tail.replace('available_tools = ["shared_state"]\n', "")
+    )
+
+    checked = bench.agentctl("check", path)
+
+    assert "unreadable-keys" in checked.out + checked.err
+
+
 def test_a_fan_out_stage_splits_its_job_and_hands_the_report_on(bench: Bench) -> None:
     path = bench.blueprint(FAN_STAGE)
 
