@@ -25,7 +25,8 @@ _SAID = {
 async def answer_in_doubt(context: AgentContext, call: ToolCall) -> Answered:
     """Answer a call that was started before a crash and has no result: it is never run again silently.
 
-    A person who is there is asked what became of it; the answer is in the journal.
+    A person who is there is asked what became of it; the answer is in the journal. Unless they say that it
+    did not happen, `limits.calls` count it: one that may have happened counts.
     """
     text = _UNKNOWN
     if context.person.attended():
@@ -40,7 +41,18 @@ async def answer_in_doubt(context: AgentContext, call: ToolCall) -> Answered:
         )
         answer = await person_asker(context, call.tool)(question)
         text = _SAID.get(answer.option, _UNKNOWN)
+    if text != _SAID[_IT_DID_NOT]:
+        _count(context, call)
     return Answered(call=call, result=_result(call, text))
+
+
+def _count(context: AgentContext, call: ToolCall) -> None:
+    """Count the call, and those that it had begun itself and not ended: the ended ones are counted."""
+    known = context.recorder.snapshot
+    for begun in known.running:
+        mine = begun == call.call_id or begun.startswith(f"{call.call_id}/")
+        if mine and begun not in known.completed and (decided := known.decided.get(begun)) is not None:
+            context.tools.count_in_doubt(decided)
 
 
 def left_open(snapshot: RunSnapshot) -> tuple[ToolMessage, ...]:

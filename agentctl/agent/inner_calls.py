@@ -70,6 +70,8 @@ def _known(context: AgentContext, call: ToolCall, place: str) -> ToolResult | No
         return done.result
     begun = snapshot.running.get(call.call_id)
     if begun is not None and not begun.read_only:
+        if (decided := snapshot.decided.get(call.call_id)) is not None:
+            context.tools.count_in_doubt(decided)
         raise ToolError(_IN_DOUBT.format(tool=call.tool))
     return None
 

@@ -24,6 +24,7 @@ from agentctl.policy.refusals import Refusal
 from agentctl.policy.way_out import YOLO, flags_for
 from agentctl.protocol.decisions import Decision, Grant, Verdict
 from agentctl.protocol.effects import WritePath
+from agentctl.protocol.events import ToolCallDecided
 from agentctl.protocol.messages import ToolCall, ToolSpec, Usage
 from agentctl.protocol.questions import Asker
 from agentctl.protocol.values import JsonObject
@@ -322,6 +323,11 @@ class ToolState:
     def settle(self, reservation: Reservation, output: ToolOutput) -> None:
         """Replace what was reserved by what really happened."""
         self.budgets.settle_call(reservation, output.bytes_written, output.files_written)
+
+    def count_in_doubt(self, begun: ToolCallDecided) -> None:
+        """Count a call that may have happened before a crash: its rules in `limits.calls` count it as run."""
+        effects = tuple(one.effect for one in begun.decision.judgements if one.effect is not None)
+        self.budgets.count_in_doubt(CallCost(tool=begun.tool, effects=effects))
 
     def release(self, reservation: Reservation) -> None:
         """Give back what was reserved for a call that did not happen. Idempotent."""

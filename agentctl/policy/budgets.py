@@ -186,6 +186,11 @@ class Budgets:
         calls = {name: amount for name, amount in reservation.amounts.items() if name.startswith(CALLS)}
         self._settle(reservation, {**calls, BYTES: bytes_written, FILES: files_written})
 
+    def count_in_doubt(self, cost: CallCost) -> None:
+        """Count a call that may have happened by the rules of `limits.calls`; no ceiling holds it up."""
+        names = {f"{CALLS}{rule}": 1.0 for node in self.lineage for rule in node.rules_of(cost)}
+        self._settle(Reservation(amounts={}), names)
+
     def reserve_step(self, cost: StepCost) -> Reservation | Refusal:
         """Take room for a model call: one step, and the tokens and dollars that are expected."""
         for above, node in enumerate(self.lineage):
@@ -249,6 +254,10 @@ class Budgets:
                 return too_many(name, self.ledger.used(name) + 1, ceiling)
             amounts[name] = 1
         return None
+
+    def rules_of(self, cost: CallCost) -> tuple[str, ...]:
+        """Return the rules of this agent's own `limits.calls` that count the call."""
+        return tuple(rule.text for rule, _ in self._calls if _matches(rule, cost))
 
     def check_step(self, cost: StepCost) -> Refusal | None:
         """Return the ceiling of this agent alone that another model call would pass."""

@@ -101,10 +101,10 @@ async def staged(
     *,
     person: Person | None = None,
     kill_after: Callable[[Commit], bool] | None = None,
-    steps: int = 0,
+    limits: str = "",
 ) -> AsyncIterator[Stage]:
     path, workdir = tmp_path / "kept.toml", tmp_path / "work"
-    path.write_text(BLUEPRINT + (f"[limits]\nsteps = {steps}\n" if steps else ""), encoding="utf-8")
+    path.write_text(BLUEPRINT + (f"[limits]\n{limits}\n" if limits else ""), encoding="utf-8")
     workdir.mkdir(exist_ok=True)
     journal = MemoryJournal(kill_after=kill_after)
     allow = ["write_file", "edit_file"]
@@ -196,7 +196,7 @@ def assert_services_take(messages: Sequence[Message]) -> None:
 async def test_the_thread_is_what_it_was(tmp_path: Path) -> None:
     replies = [step(call("read_file", path="no.txt")), text("a"), text("b"), text("c")]
     replies[1] = step(call("transition", to="done"))
-    async with staged(tmp_path, steps=1) as first:
+    async with staged(tmp_path, limits="steps = 1") as first:
         stage, run_id = await stopped(first, replies)
         before = (await read_snapshot(stage.journal, run_id)).messages
         after = (await resumed(stage, run_id, replies[:3])).messages
@@ -216,7 +216,7 @@ async def test_the_stage_and_its_visits_are_kept(tmp_path: Path) -> None:
     ]
     replies[1] = text("built")
     replies[3] = text("built")
-    async with staged(tmp_path, steps=3) as first:
+    async with staged(tmp_path, limits="steps = 3") as first:
         stage, run_id = await stopped(first, replies)
         snapshot = await read_snapshot(stage.journal, run_id)
         assert (snapshot.stage, snapshot.visits) == ("build", {"plan": 2, "build": 2})
@@ -229,7 +229,7 @@ async def test_the_stage_and_its_visits_are_kept(tmp_path: Path) -> None:
 
 async def test_what_was_spent_counts_on(tmp_path: Path) -> None:
     replies = [step(call("read_file", path=f"{number}.txt")) for number in range(6)]
-    async with staged(tmp_path, steps=2) as first:
+    async with staged(tmp_path, limits="steps = 2") as first:
         stage, run_id = await stopped(first, replies)
         spent = dict((await read_snapshot(stage.journal, run_id)).spent)
         end = await with_limit(stage, 3).resume(run_id, replies)
@@ -264,7 +264,7 @@ async def test_state_and_what_hooks_wrote_down_are_kept(tmp_path: Path) -> None:
         step(call("transition", to="done")),
         text("done"),
     ]
-    async with staged(tmp_path, steps=1) as first:
+    async with staged(tmp_path, limits="steps = 1") as first:
         stage, run_id = await stopped(first, replies)
         after = await resumed(stage, run_id, replies)
 
@@ -332,6 +332,26 @@ async def test_a_call_in_doubt_is_not_made_again_and_a_person_is_asked(
 
 
 @pytest.mark.parametrize(
+    ("option", "second"),
+    [("", "denied"), ("it happened", "denied"), ("I can't tell", "denied"), ("it did not happen", "ok")],
+)
+async def test_a_call_that_may_have_happened_counts_by_its_rule(
+    tmp_path: Path, option: str, second: str
+) -> None:
+    both = [call("write_file", path="b.txt", content="b"), call("write_file", path="a.txt", content="a")]
+    replies = [step(both[1]), step(both[0]), step(call("transition", to="done")), text("done")]
+    person = Person(option) if option else None
+    only_once = 'calls = { "write_file" = 1 }'
+    async with staged(tmp_path, person=person, kill_after=starts("write_file"), limits=only_once) as first:
+        stage, run_id = await killed(first, replies)
+        after = await resumed(stage, run_id, replies)
+
+    assert [outcome for outcome, _ in results(after.messages)] == ["in_doubt", second, "ok"]
+    assert (tmp_path / "work" / "b.txt").exists() is (second == "ok")
+    assert after.spent["calls:write_file"] == 1
+
+
+@pytest.mark.parametrize(
     ("kill_after", "outcome", "told"),
     [
         (_has_reply, "failed", "Not run: agentctl was stopped before"),
@@ -375,7 +395,7 @@ async def test_a_call_of_a_reply_that_was_cut_is_never_run(tmp_path: Path) -> No
 async def test_what_was_said_at_the_launch_holds_as_it_is_said_now(tmp_path: Path) -> None:  # RE-009
     writing = step(call("write_file", path="a.txt", content="a"))
     replies = [step(call("read_file", path="x")), writing, step(call("transition", to="done")), text("done")]
-    async with staged(tmp_path, steps=1) as first:
+    async with staged(tmp_path, limits="steps = 1") as first:
         stage, run_id = await stopped(first, replies)
         denying = replace(stage, flags=LaunchFlags(deny=("write_file",)))
         after = await resumed(denying, run_id, replies)
