@@ -29,6 +29,7 @@ from agentctl.agent.hook_events import (
 )
 from agentctl.agent.hook_stack import HookStack, Member
 from agentctl.errors import StateConflict
+from agentctl.journal.jsonl import JsonLines, append_line, read_lines
 from agentctl.protocol.commands import Command, Commit, FoldValue, Merge, RemoveValue, SetValue
 from agentctl.state.backends.files import FileBackend
 from agentctl.state.backends.memory import MemoryBackend
@@ -39,8 +40,9 @@ from agentctl.state.document import PatchError, apply_patch
 from agentctl.state.effects import Ownership, StateEffect, StateEffectCall, run_effects
 from agentctl.state.key_classes import FoldStateKey, StateKey, table_of
 from agentctl.state.keys import KeyDefinition, KeyTable
-from agentctl.state.machine import Machine, Move
-from agentctl.state.machines import advance, gate
+from agentctl.state.machine import Bound, Emit, Instance, Machine, Move, When
+from agentctl.state.machine_check import MachineProblem, check_machines
+from agentctl.state.machines import Advanced, Called, GateOutcome, advance, advance_on_event, gate, unfinished
 from agentctl.state.scratchpad import Scratchpad, ScratchpadBusy
 from agentctl.state.shared_backend import (
     CapacityExceeded,
@@ -54,8 +56,11 @@ from agentctl.state.shared_state import SharedState
 from agentctl.state.views import Blocks, Invocation, View, ViewRequest, place
 
 __all__ = [
+    "Advanced",
     "Assembled",
     "Blocks",
+    "Bound",
+    "Called",
     "CapacityExceeded",
     "CellView",
     "Cells",
@@ -63,20 +68,25 @@ __all__ = [
     "Commit",
     "ConditionFailed",
     "Continue",
+    "Emit",
     "Fail",
     "Feedback",
     "FileBackend",
     "FoldStateKey",
     "FoldValue",
+    "GateOutcome",
     "Hook",
     "HookContext",
     "HookStack",
+    "Instance",
     "InvalidKey",
     "InvalidToolCall",
     "Invocation",
+    "JsonLines",
     "KeyDefinition",
     "KeyTable",
     "Machine",
+    "MachineProblem",
     "Member",
     "MemoryBackend",
     "Merge",
@@ -115,14 +125,20 @@ __all__ = [
     "TurnFinished",
     "View",
     "ViewRequest",
+    "When",
     "advance",
+    "advance_on_event",
+    "append_line",
     "apply_patch",
     "assemble",
+    "check_machines",
     "cut_and_stash",
     "cut_text",
     "gate",
     "place",
+    "read_lines",
     "run_effects",
     "stash_key",
     "table_of",
+    "unfinished",
 ]

@@ -44,16 +44,26 @@ async def find(journal: Journal, name: str) -> RunInfo:
 
 
 async def tree(journal: Journal, info: RunInfo) -> tuple[RunInfo, ...]:
-    """Return a run and all its sub-agents' runs, parents before children."""
-    found = [info]
-    for one in found:
-        found += await journal.runs(parent_run=one.run_id)
-    return tuple(found)
+    """Return a run and all its sub-agents' runs, parents before children. Links in a circle end it."""
+    found = {info.run_id: info}
+    level = [info]
+    for one in level:
+        below = [child for child in await journal.runs(parent_run=one.run_id) if child.run_id not in found]
+        found |= {child.run_id: child for child in below}
+        level += below
+    return tuple(found.values())
 
 
 async def root_of(journal: Journal, info: RunInfo) -> RunInfo:
-    """Return the run at the top of the tree that `info` is in: its process is at work on all of it."""
+    """Return the run at the top of the tree that `info` is in: its process is at work on all of it.
+
+    Where links lead in a circle, as they do in no journal that is whole, it is the run before it closes.
+    """
+    seen = {info.run_id}
     while info.parent_run and (parent := await journal.run(info.parent_run)) is not None:
+        if parent.run_id in seen:
+            break
+        seen.add(parent.run_id)
         info = parent
     return info
 

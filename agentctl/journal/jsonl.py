@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from agentctl.journal.body import Damaged, from_json, to_json
-from agentctl.protocol.values import JsonObject
+from agentctl.protocol.values import JsonObject, JsonValue
 from agentctl.records import dataclass
 
 
@@ -53,7 +53,7 @@ def read_lines(text: str) -> JsonLines:
     """
     records: list[JsonObject] = []
     warnings: list[str] = []
-    lines = text.split("\n")
+    lines = text.removeprefix("\ufeff").split("\n")
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
@@ -69,7 +69,7 @@ def read_lines(text: str) -> JsonLines:
 
 def _objects(line: str) -> Iterator[JsonObject | str]:
     """Yield the objects of a line, and a sentence for each part that is none."""
-    decoder = json.JSONDecoder()
+    decoder = json.JSONDecoder(parse_constant=_no_number)
     position = 0
     while position < len(line):
         try:
@@ -82,3 +82,7 @@ def _objects(line: str) -> Iterator[JsonObject | str]:
         position = end
         while position < len(line) and line[position].isspace():
             position += 1
+
+
+def _no_number(word: str) -> JsonValue:
+    raise ValueError(f"{word} is no JSON")

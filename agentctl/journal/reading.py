@@ -122,7 +122,7 @@ class Reader:
         """Return the lines of runs, oldest first."""
         rows = self._db.execute(
             f"SELECT {_RUN_COLUMNS} FROM runs WHERE removed = 0"  # noqa: S608 - a constant
-            " AND (?1 = '' OR thread_id = ?1) AND (?2 = '' OR parent_run = ?2)"
+            " AND (?1 = '' OR thread_id = ?1) AND (?2 = '' OR (parent_run = ?2 AND run_id <> ?2))"
             " ORDER BY key DESC LIMIT ?3",
             (thread_id, parent_run, -1 if limit is None else limit),
         ).fetchall()
@@ -132,7 +132,7 @@ class Reader:
         """Return the run that a person means by `name`."""
         where, value = ("run_id = ?", name)
         if name == "last":
-            where, value = ("parent_run = ?", "")
+            where, value = ("(parent_run = ? OR parent_run = run_id)", "")
         rows = self._select(where, value, 1)
         if not rows and name != "last":
             rows = self._select("substr(run_id, 1, length(?1)) = ?1", name, 6)
@@ -233,7 +233,7 @@ class Reader:
         return replace(
             info,
             state_thread=str(state_thread),
-            parent_run=str(parent_run),
+            parent_run=str(parent_run) if parent_run != run_id else "",
             started=text_of(int(started)),
             updated=text_of(int(updated)),
             sequence=int(sequence),

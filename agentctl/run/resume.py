@@ -47,9 +47,12 @@ async def with_sub_agents(journal: Journal, run_id: str, snapshot: RunSnapshot) 
     of others may know of acts that were not committed, or not know of some that were.
     """
     totals = dict(snapshot.own)
-    level = [run_id]
+    level, seen = [run_id], {run_id}
     while level:
         for info in await journal.runs(parent_run=level.pop()):
+            if info.run_id in seen:  # links in a circle, which no journal that is whole has
+                continue
+            seen.add(info.run_id)
             for name, amount in (await read_snapshot(journal, info.run_id)).own.items():
                 totals[name] = totals.get(name, 0.0) + amount
             level.append(info.run_id)

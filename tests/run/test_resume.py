@@ -358,7 +358,7 @@ async def test_a_call_that_may_have_happened_counts_by_its_rule(
         (starts("write_file"), "in_doubt", "It may have happened"),
     ],
 )
-async def test_another_run_of_the_thread_finds_every_call_answered(  # RE-001, RE-002, RE-004
+async def test_re_001_002_004_another_run_of_the_thread_finds_every_call_answered(
     tmp_path: Path, kill_after: Callable[[Commit], bool], outcome: str, told: str
 ) -> None:
     writing = step(call("write_file", path="a.txt", content="a"))
@@ -379,7 +379,7 @@ async def test_another_run_of_the_thread_finds_every_call_answered(  # RE-001, R
     assert not (tmp_path / "work" / "a.txt").exists()
 
 
-async def test_a_call_of_a_reply_that_was_cut_is_never_run(tmp_path: Path) -> None:  # RE-006
+async def test_re_006_a_call_of_a_reply_that_was_cut_is_never_run(tmp_path: Path) -> None:
     cut = {**step(call("write_file", path="a.txt", content="a")), "stop": "length"}
     replies = [cut, step(call("transition", to="done")), text("done")]
     async with staged(tmp_path, kill_after=_has_reply) as first:
