@@ -104,7 +104,7 @@ async def _apply(desk: _Desk, ask: Asking, answer: ApprovalAnswer) -> Judged | N
 async def _judge_edited(desk: _Desk, ask: Asking, arguments: JsonObject) -> Judged | None:
     """Judge the call again with the arguments that a person wrote; ask again if it still asks."""
     desk.context.tools.release(ask.reservation)
-    again = await judge(desk.context, replace(ask.call, arguments=arguments))
+    again = await judge(desk.context, replace(ask.call, arguments=arguments), ask.reach)
     return await _settle_ask(desk, again, came_from=arguments) if isinstance(again, Asking) else again
 
 
@@ -149,6 +149,7 @@ def _question(context: AgentContext, ask: Asking) -> ApprovalQuestion:
         preview=ask.prepared.preview,
         decision=ask.decision,
         would_remember=tools.propose(ask.decision),
+        called_by=ask.reach.caller,
         deadline_s=tools.interaction_timeout_s,
     )
 

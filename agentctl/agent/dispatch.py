@@ -53,6 +53,8 @@ class Asking:
     prepared: Prepared
     decision: Decision
     reservation: Reservation
+    reach: Reach
+    """What its caller may call: holds for the arguments that a person writes in its place, too."""
 
 
 Judged: TypeAlias = Answered | Ready | Asking
@@ -89,7 +91,7 @@ async def judge(context: AgentContext, call: ToolCall, reach: Reach | None = Non
     except LimitReached as limit:
         return _denied(call, f"{limit.message} {limit.hint}".strip(), decision)
     if decision.verdict is Verdict.ASK:
-        return Asking(call=call, prepared=prepared, decision=decision, reservation=reservation)
+        return Asking(call=call, prepared=prepared, decision=decision, reservation=reservation, reach=reach)
     return Ready(call=call, prepared=prepared, decision=decision, reservation=reservation)
 
 

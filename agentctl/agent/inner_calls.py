@@ -6,6 +6,7 @@ and arguments, so what it did before is answered from the journal and does not h
 
 import hashlib
 import json
+from dataclasses import replace
 from itertools import count
 
 from agentctl.agent.asking import ask_all
@@ -37,7 +38,11 @@ def inner_caller(context: AgentContext, outer: str) -> CallTool:
         known = _known(context, call, place)
         if known is not None:
             return known
-        reach = context.tools.script_reach(written_here=inner.written_here)
+        outermost = context.recorder.snapshot.running.get(outer)
+        reach = replace(
+            context.tools.script_reach(written_here=inner.written_here),
+            caller=outermost.tool if outermost else "",
+        )
         judged = await judge(context, call, reach)
         if isinstance(judged, Asking):
             answered = await ask_all(context, [judged])

@@ -19,6 +19,8 @@ class Reach:
     offered: tuple[str, ...]
     refusal: Callable[[str], str]
     """Why a name that is not offered is refused."""
+    caller: str = ""
+    """The script tool that calls; empty for the model."""
 
 
 def script_reach(

@@ -57,13 +57,14 @@ async def past_decision(run: str, call: str) -> PastDecision:
         info = await find(journal, run)
         found: dict[str, tuple[RunInfo, _Trail]] = {}
         for one in await tree(journal, info):
-            for call_id, trail in (await _trails(journal, one)).items():
+            for call_id, trail in _with_callers(await _trails(journal, one)).items():
                 found[call_id] = (one, trail)
     fitting = [call_id for call_id in found if call and call_id.startswith(call)]
     if call in found:
         fitting = [call]
     if len(fitting) != 1:
-        known = ", ".join(f"{call_id} ({trail.decided.tool})" for call_id, (_, trail) in found.items())
+        listed = fitting or list(found)
+        known = ", ".join(f"{call_id} ({found[call_id][1].decided.tool})" for call_id in listed)
         none = f"No call {call!r} was judged in {info.run_id}"
         problem = f"Several calls fit {call!r}" if fitting else none
         raise UsageError(f"{problem if call else 'Say which call'}; there are: {known or 'none'}.")
@@ -90,6 +91,16 @@ async def _trails(journal: Journal, info: RunInfo) -> dict[str, _Trail]:
                 trails[call_id].notes += notes
             elif call_id:
                 early.setdefault(call_id, []).extend(notes)
+    return trails
+
+
+def _with_callers(trails: dict[str, _Trail]) -> dict[str, _Trail]:
+    """Say with each call that a script tool made which one that was, and there which calls it made."""
+    for call_id, trail in trails.items():
+        outer = call_id.rpartition("/")[0]
+        if outer in trails:
+            trail.notes.insert(0, f"the script tool {trails[outer].decided.tool} ({outer}) called it")
+            trails[outer].notes.append(f"it called {trail.decided.tool} ({call_id})")
     return trails
 
 

@@ -32,6 +32,8 @@ class ApprovalQuestion:
     decision: Decision
     would_remember: tuple[str, ...]
     """The exact grant keys that `stage`, `run` and `always` would store; empty when none may be offered."""
+    called_by: str = ""
+    """The script tool that makes the call; empty where the model does."""
     deadline_s: float = 3600.0
     """Seconds until the question answers itself with no; 0 waits for ever."""
 

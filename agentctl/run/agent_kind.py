@@ -57,6 +57,8 @@ class AgentKind:
     protected: ProtectedPaths
     tools: tuple[Tool, ...]
     """The built-in ones, and the script and plugin tools that somebody trusted."""
+    notices: tuple[str, ...] = ()
+    """What the user should know before the first step."""
     host_tools: tuple[Tool, ...] = ()
     """What script tools may call."""
     script_permissions: Mapping[str, Permission] = field(default_factory=dict)
@@ -83,6 +85,7 @@ def agent_kind(house: House, blueprint: Blueprint, workdir: Path, launch: Launch
     names = tool_names(blueprint)
     code = trusted_code(blueprint, house.trust)
     built_in = built_in_tools(house.executor, house.clock)
+    outside = outside_tools(house, blueprint, code)
     flags = (*launch.allow, *launch.ask, *launch.deny) if blueprint.agent.dynamic_tools else ()
     flag_names = names.plus(flag.partition("(")[0] for flag in flags)  # a tool may be there only later
     return AgentKind(
@@ -96,7 +99,8 @@ def agent_kind(house: House, blueprint: Blueprint, workdir: Path, launch: Launch
             shipped_table("safe_commands.toml"), settings.table.table("safe_commands"), names=names
         ),
         protected=protected_paths(place, own_places(blueprint)),
-        tools=(*built_in, *outside_tools(house, blueprint, code)),
+        tools=(*built_in, *outside.tools),
+        notices=outside.notices,
         host_tools=house.workshop.host_tools(house.executor, built_in),
         script_permissions=script_permissions(settings, blueprint),
         servers=server_plans(house, blueprint, workdir),

@@ -43,7 +43,15 @@ def script_permissions(settings: Settings, blueprint: Blueprint) -> dict[str, Pe
     return found
 
 
-def outside_tools(house: House, blueprint: Blueprint, code: CodeLoader) -> tuple[Tool, ...]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutsideTools:
+    """The tools that do not ship, and what the user should know of those that are left out."""
+
+    tools: tuple[Tool, ...]
+    notices: tuple[str, ...] = ()
+
+
+def outside_tools(house: House, blueprint: Blueprint, code: CodeLoader) -> OutsideTools:
     """Return the plugin and script tools that a stage of the blueprint lists. May block; imports plugins.
 
     Of two tools with one name a plugin counts before the user's script, and that before the blueprint's: the
@@ -62,9 +70,16 @@ def outside_tools(house: House, blueprint: Blueprint, code: CodeLoader) -> tuple
         )
         if _listed(blueprint, one.script.name):
             found.setdefault(one.script.name, tool)
-    if any(isinstance(tool, ScriptTool) for tool in found.values()) and (why := engine_missing()):
+    listed = [tool for tool in found.values() if isinstance(tool, ScriptTool)]
+    if not listed or not (why := engine_missing()):
+        return OutsideTools(tools=tuple(found.values()))
+    if not all(tool.script.optional for tool in listed):
         raise UsageError(f"This blueprint can't run here: {why}.", hint="pip install 'agentctl[script]'")
-    return tuple(found.values())
+    names = ", ".join(tool.script.name for tool in listed)
+    return OutsideTools(
+        tools=tuple(tool for tool in found.values() if not isinstance(tool, ScriptTool)),
+        notices=(f"The run goes on without {names}: {why}.",),
+    )
 
 
 def blueprint_scripts(blueprint: Blueprint, code: CodeLoader) -> Iterator[FoundScript]:

@@ -84,7 +84,8 @@ async def begun(
             *(MessageAdded(message=message) for message in unanswered),
             MessageAdded(message=user_text(task, source="task")),
         )
-        notices = dict.fromkeys(model.notice for model in kind.models.values() if model.notice)
+        models = (model.notice for model in kind.models.values() if model.notice)
+        notices = dict.fromkeys((*kind.notices, *models))
         await parts.recorder.commit(*(Noted(level="warning", text=text) for text in notices))
         yield parts
     finally:

@@ -43,6 +43,8 @@ class HeaderTable:
     """What the tool does, for the model."""
     name: str = ""
     """The tool's name; the file's name without `.py`, which is also what stands for an empty one."""
+    optional: bool = False
+    """Whether a blueprint that lists the tool runs without it where the engine for scripts is missing."""
     parameters: dict[Name, JsonObject] = field(default_factory=dict)
     """JSON Schema of each parameter; one without a `default` must be given."""
 
@@ -60,6 +62,8 @@ class Script:
     """Of the file's bytes."""
     file: str
     """How messages name it."""
+    optional: bool = False
+    """Whether a run goes on without it where no script can run."""
 
     def filled(self, arguments: JsonObject) -> JsonObject:
         """Return the arguments with the defaults of those that were not given. Pure."""
@@ -109,6 +113,7 @@ def parse_script(data: bytes, *, file: str) -> Script:
         source=source,
         sha256=hashlib.sha256(data).hexdigest(),
         file=file,
+        optional=header.optional,
     )
 
 

@@ -104,6 +104,8 @@ class Board:
                 self.calls[decided.call_id] = ToolCall(
                     call_id=decided.call_id, tool=decided.tool, arguments=decided.arguments
                 )
+                if decided.call_id.rpartition("/")[0] in row.calls:  # made by a script tool at work
+                    row.asked.append(decided.call_id)
             case QuestionAsked(question=question):
                 self.waiting[question.question_id] = question
             case QuestionAnswered() as answered:

@@ -45,7 +45,8 @@ def approval_rows(question: ApprovalQuestion, *, others: tuple[ApprovalQuestion,
     """
     asker = question.asker
     child = f" (sub-agent, run {asker.run_id})" if asker.parent else ""
-    yield _row("head", f"? {asker.agent} · {asker.stage} asks to run {question.tool}{child}")
+    script = f", called by the script tool {question.called_by}" if question.called_by else ""
+    yield _row("head", f"? {asker.agent} · {asker.stage} asks to run {question.tool}{script}{child}")
     yield from framed(question.preview)
     for word in mixed_scripts(question.preview):
         yield _row("warning", f"careful: {word} mixes letters of several scripts that look alike")

@@ -143,6 +143,10 @@ def _lines(published: Published, board: Board) -> Iterator[tuple[LineKind, str]]
         case RunEnded(outcome=outcome, reason=reason):
             if outcome != "finished":
                 yield "failed", one_line(f"{outcome}: {reason}" if reason else outcome, width=400)
+        case ToolCallDecided(call_id=call_id, decision=decision) if decision.verdict is Verdict.DENY:
+            if script := _caller(call_id, board):  # the model's own have a result that tells
+                words = f"{script}{call_words(board.calls[call_id])} · denied: {decision.reason}"
+                yield "denied", one_line(words, width=200)
         case ToolCallDecided() | CallStarted() | StepSettled() | StateChanged() | GrantUsed():
             return
         case ModelRetried() | ModelSwitched() as trouble:
@@ -179,13 +183,23 @@ def _message(message: object, board: Board) -> Iterator[tuple[LineKind, str]]:
 def _completed(completed: CallCompleted, board: Board) -> Iterator[tuple[LineKind, str]]:
     result = completed.result
     call = board.calls.get(completed.call_id) or ToolCall(call_id=completed.call_id, tool=result.tool)
-    words = [call_words(call), verdict_words(completed.call_id, board), f"{completed.elapsed_s:.1f} s"]
+    words = [
+        f"{_caller(completed.call_id, board)}{call_words(call)}",
+        verdict_words(completed.call_id, board),
+        f"{completed.elapsed_s:.1f} s",
+    ]
     if result.outcome != "ok":
         words.append(f"{result.outcome}: {one_line(result.text)}")
     yield _kind(result.outcome), " · ".join(word for word in words if word)
     diff = result.structured.get("diff") if isinstance(result.structured, dict) else None
     if isinstance(diff, str) and result.outcome == "ok":
         yield from diff_lines(diff)
+
+
+def _caller(call_id: str, board: Board) -> str:
+    """The script tool that made a call, in front of the call's own words."""
+    outer = board.calls.get(call_id.rpartition("/")[0])
+    return f"{one_line(outer.tool)} → " if outer else ""
 
 
 def diff_lines(diff: str, *, limit: int = _DIFF_LINES) -> Iterator[tuple[LineKind, str]]:
@@ -234,7 +248,8 @@ def _kind(outcome: Outcome) -> LineKind:
 def _asked(question: Question) -> str:
     if isinstance(question, ApprovalQuestion):
         call = ToolCall(call_id=question.call_id, tool=question.tool, arguments=question.arguments)
-        return f"asks: {call_words(call)}"
+        script = f"{one_line(question.called_by)} → " if question.called_by else ""
+        return f"asks: {script}{call_words(call)}"
     return f"asks: {one_line(question.prompt)}"
 
 

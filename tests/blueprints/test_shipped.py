@@ -1,19 +1,18 @@
 """Every shipped blueprint: checked without a warning, and run offline on a real git repository."""
 
 import json
+import os
 import shlex
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from agentctl.locations import shipped_dir
+from agentctl.blueprint.catalogue import entries
 from tests.blueprints.speaking import Turn, Wire, speaking
-from tests.end_to_end.command import Bench, Ran
+from tests.end_to_end.command import ROOT, Bench, Ran
 
-NAMES = sorted(
-    path.stem for path in shipped_dir("blueprints").glob("*.toml") if not path.stem.endswith(".script")
-)
+NAMES = [entry.name for entry in entries() if entry.found_by == "shipped"]
 GREET = "def greet(name):\n    return f'Hello {name}!'\n"
 GREET_TEST = """\
 import unittest
@@ -117,12 +116,66 @@ def test_the_reviewer_answers_in_the_form_that_programs_read(bench: Bench) -> No
 
 def test_the_release_notes_go_into_the_file_with_the_very_flag_that_the_refusal_names(bench: Bench) -> None:
     refused = run(bench, "release-notes")
-    flags = shlex.split(refused.err.partition("let it through with: ")[2].splitlines()[0])
+    ways = [line.partition("let it through with: ")[2] for line in refused.err.splitlines()]
+    flags = [flag for way in ways for flag in shlex.split(way)]
     allowed = run(bench, "release-notes", *flags)
 
     assert refused.code == 5
     assert allowed.code == 0, allowed.err
     assert (bench.workdir / "RELEASE_NOTES.md").read_text().lstrip().startswith("# Release notes")
+
+
+def test_the_changes_since_a_release_are_listed_by_a_script_tool(bench: Bench) -> None:
+    git(bench.workdir, "tag", "v1")
+    for number, message in enumerate(
+        ("Fix the greeting (#7)", "feat!: greet by name", "docs: say how", "Let it greet twice #8 #9")
+    ):
+        git(
+            bench.workdir,
+            "commit",
+            "--quiet",
+            "--allow-empty",
+            "--message",
+            message,
+            "--message",
+            f"{number}",
+        )
+
+    ran = bench.agentctl("run", "release-notes", "--model", "scripted:", "--allow", "list_changes", "--jsonl")
+
+    results = [
+        result
+        for line in ran.out.splitlines()
+        if (result := json.loads(line).get("event", {}).get("message", {}).get("result"))
+    ]
+    found = next(result for result in results if result["tool"] == "list_changes")
+    assert found["outcome"] == "ok", found["text"]
+    listed = found["structured"]
+    assert (listed["since"], listed["commits"]) == ("v1", 4)
+    subjects = {
+        kind: [one["subject"] for one in listed[kind]] for kind in ("breaking", "new", "mended", "other")
+    }
+    assert subjects == {
+        "breaking": ["feat!: greet by name"],
+        "new": ["Let it greet twice #8 #9"],
+        "mended": ["Fix the greeting (#7)"],
+        "other": ["docs: say how"],
+    }
+    assert listed["new"][0]["issues"] == ["#8", "#9"]
+
+
+def test_without_the_engine_for_scripts_it_runs_without_that_tool(bench: Bench, tmp_path: Path) -> None:
+    away = tmp_path / "away"
+    away.mkdir()
+    (away / "sitecustomize.py").write_text("import sys\nsys.modules['pydantic_monty'] = None\n")
+
+    ran = bench.agentctl(
+        "run", "release-notes", "--model", "scripted:", "--yolo", PYTHONPATH=f"{away}{os.pathsep}{ROOT}"
+    )
+
+    assert ran.code == 0, ran.err
+    assert "The run goes on without list_changes" in ran.err
+    assert "agentctl[script]" in ran.err
 
 
 CHANGE = [

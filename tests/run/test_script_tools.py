@@ -231,6 +231,31 @@ async def test_a_credential_is_kept_from_scripts_and_a_value_from_the_journal(
     assert "SOME_TOKEN may hold a credential" in played.results[0].text
 
 
+async def test_arguments_that_a_person_mends_are_judged_as_the_scripts_call(scene: Scene) -> None:
+    scene.tool("look", "return [env('SHELL_COLOUR'), read_file('long.txt')]")
+    (scene.workdir / "long.txt").write_text("x\n" * 5000, encoding="utf-8")
+    path = scene.blueprint(tools='"look"', more="[tool_script_permissions]\nread_file = 'allow'")
+    mended: list[str] = []
+
+    def answer(question: Question) -> Answer:
+        assert isinstance(question, ApprovalQuestion)
+        scene.asked.append(question)
+        if question.tool == "env" and not mended:
+            mended.append(question.tool)
+            return ApprovalAnswer(choice="edit", arguments={"name": "AGENTCTL_NOT_SET"})
+        return ApprovalAnswer(choice="once")
+
+    played = await scene.play(path, calls("look"), answers=answer)
+
+    assert [(question.tool, question.called_by) for question in scene.asked] == [
+        ("look", ""),
+        ("env", "look"),
+        ("env", "look"),
+    ]
+    assert played.results[0].outcome == "ok", played.results[0].text
+    assert played.results[0].structured == [None, "x\n" * 5000]
+
+
 async def test_a_paused_script_goes_on_and_does_nothing_twice(scene: Scene) -> None:
     scene.tool(
         "steps",

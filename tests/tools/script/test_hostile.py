@@ -5,6 +5,7 @@ from pathlib import Path
 
 import anyio
 import pytest
+from pydantic_monty import ResourceLimits
 
 from agentctl.errors import ToolError
 from agentctl.protocol.messages import ToolResult
@@ -187,3 +188,15 @@ async def test_source_after_an_open_string_never_runs_as_something_else() -> Non
 
     assert output.failed
     assert "SyntaxError" in output.text
+
+
+def test_the_engine_has_no_limit_that_is_not_used() -> None:
+    # A count of instructions is not among them: docs/tools.md says what stands in its place. Should a newer
+    # engine have one, this fails, and `engine.py` takes it.
+    used = {"max_feed_duration_secs", "max_memory", "max_recursion_depth", "max_suspensions"}
+    needless = {
+        "max_turn_duration_secs",  # a part of what max_feed_duration_secs bounds
+        "max_total_sleep_secs",  # sleeping takes no time here
+        "gc_interval",  # how it keeps below max_memory is its own business
+    }
+    assert set(ResourceLimits.__annotations__) == used | needless
