@@ -1,9 +1,10 @@
 """The processes between agentctl and what it runs, so that nothing a command starts outlives it.
 
-A *launcher* is started once and forks a *supervisor* for each command. The supervisor starts the command in
-a session of its own and adopts whatever of it loses its parent (a sub-reaper), so it can end all of it: when
-the command is over, when its time is up, when agentctl asks, and when agentctl is gone. Standard library
-only, since every command forks this process.
+A *launcher* is started once and forks *supervisors*, each for one command at a time. A supervisor starts its
+command in a session of its own and adopts whatever of it loses its parent (a sub-reaper), so it can end all
+of it: when the command is over, when its time is up, when agentctl asks, and when agentctl is gone. Of those
+that left nothing behind a few wait for the next command, which then costs no fork of a Python process.
+Standard library only, since this process is forked.
 
 Wire: agentctl sends one byte with descriptors. The first is a socket that carries one request (four bytes of
 length, then JSON) and answers in JSON lines; a byte sent on it later, or its end, means: stop.
@@ -18,6 +19,7 @@ import signal
 import socket
 import struct
 from contextlib import suppress
+from itertools import pairwise
 from time import monotonic, sleep
 from typing import NoReturn
 
@@ -38,44 +40,54 @@ _REAPER_ENDS_S = (0.0001, 0.0004, 0.002, 0.01, 0.05, 0.1)
 _AGENTCTL_IS_GONE = 7
 """How a waiting supervisor ends then."""
 _LENGTH = struct.Struct("!I")
+_WORD = struct.Struct("!i?")
+"""A supervisor to the launcher: its process number, and whether it waits for a command. Written at once."""
+_WAIT_AGAIN = 4
+"""So many supervisors stay for another command; tools of one step run four at a time."""
+_MOST_FDS = 64
+"""More descriptors than one command ever has here."""
 
 
 def serve(channel_fd: int) -> NoReturn:
-    """Keep one supervisor waiting for the next request, until agentctl is gone.
+    """Keep at least one supervisor waiting for the next request, until agentctl is gone.
 
     It is forked before it is needed, so that a command does not wait for that.
     """
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
         signal.signal(number, signal.SIG_IGN)
     control_process(_PR_SET_CHILD_SUBREAPER, 1)
-    channel = socket.socket(fileno=channel_fd)
     wake = _wake_on_child()
-    taken, take = os.pipe()
+    told, tell = os.pipe()
+    # Its number is the one it had in agentctl; a low one leaves no gap below it.
+    channel = socket.socket(fileno=os.dup(channel_fd))
+    os.close(channel_fd)
+    duty = _Duty(channel, tell)
     poller = select.poll()
-    poller.register(taken, select.POLLIN)
+    poller.register(told, select.POLLIN)
     poller.register(wake, select.POLLIN)
     supervisors: set[int] = set()
+    waiting: set[int] = set()
     gc.collect()
     gc.freeze()
-    waiting = 0
     while True:
         if not waiting:
-            waiting = os.fork()
-            if waiting == 0:
+            pid = os.fork()
+            if pid == 0:
                 signal.set_wakeup_fd(-1)
                 signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-                os.close(taken)
+                os.close(told)
                 wake.close()
-                _Supervisor().run(channel, take)
-            supervisors.add(waiting)
+                duty.run()
+            supervisors.add(pid)
+            waiting.add(pid)
         ready = {fd for fd, _ in poller.poll()}
-        if taken in ready:
-            os.read(taken, 1)
-            waiting = 0
+        if told in ready:
+            for pid, waits in _WORD.iter_unpack(os.read(told, 64 * _WORD.size)):
+                (waiting.add if waits else waiting.discard)(pid)
         if wake.fileno() in ready:
             _drain(wake)
-            _bury(supervisors)
-            waiting = waiting if waiting in supervisors else 0
+            _bury(supervisors, waiting)
+        waiting &= supervisors
 
 
 def _receive(channel: socket.socket) -> list[int]:
@@ -87,8 +99,11 @@ def _receive(channel: socket.socket) -> list[int]:
     return list(fds)
 
 
-def _bury(supervisors: set[int]) -> None:
-    """Reap what ended; the charges of a supervisor that was killed come to us, and are ended here."""
+def _bury(supervisors: set[int], waiting: set[int]) -> None:
+    """Reap what ended; the charges of a supervisor that was killed come to us, and are ended here.
+
+    Does not return when agentctl is gone: those that waited for it end then, too.
+    """
     orphans = False
     while True:
         try:
@@ -99,6 +114,9 @@ def _bury(supervisors: set[int]) -> None:
         if pid == 0:
             break
         if os.WIFEXITED(status) and os.WEXITSTATUS(status) == _AGENTCTL_IS_GONE:
+            for other in waiting - {pid}:
+                with suppress(ChildProcessError):
+                    os.waitpid(other, 0)
             os._exit(0)
         orphans = orphans or status != 0
         supervisors.discard(pid)
@@ -124,50 +142,90 @@ def _drain(wake: socket.socket) -> None:
             pass
 
 
+class _Duty:
+    """A supervisor's whole life: to wait for a command, to serve it, and to wait again if few others do."""
+
+    def __init__(self, channel: socket.socket, tell: int) -> None:
+        self._channel = channel
+        self._tell = tell
+        self._places, self._leave = os.pipe()
+        """A byte in it is a place for one who waits again."""
+        os.set_blocking(self._places, False)
+        os.write(self._leave, b"p" * _WAIT_AGAIN)
+        own = sorted({channel.fileno(), tell, self._places, self._leave})
+        self._not_own = tuple(
+            (below + 1, above)
+            for below, above in pairwise([2, *own, own[-1] + _MOST_FDS])
+            if above > below + 1
+        )
+        """Ranges of descriptors in which a command's may be."""
+
+    def run(self) -> NoReturn:
+        """Serve until agentctl is gone, enough others wait, or something is left of a command."""
+        control_process(_PR_SET_CHILD_SUBREAPER, 1)
+        has_place = False
+        try:
+            while True:
+                fds = _receive(self._channel)
+                if not fds:
+                    os._exit(_AGENTCTL_IS_GONE)
+                self._say(waits=False)
+                if has_place:
+                    os.write(self._leave, b"p")
+                with socket.socket(fileno=fds[0]) as control:
+                    clean = _Supervisor(control).serve(_read_request(control), fds[1:])
+                os.chdir("/")
+                for first, beyond in self._not_own:
+                    os.closerange(first, beyond)
+                has_place = clean and self._takes_place()
+                if not has_place:
+                    break
+                self._say(waits=True)
+        finally:
+            # Whatever went wrong here, nothing of the command is to be left.
+            _kill_all()
+            os._exit(0)
+
+    def _say(self, *, waits: bool) -> None:
+        with suppress(OSError):
+            os.write(self._tell, _WORD.pack(os.getpid(), waits))
+
+    def _takes_place(self) -> bool:
+        try:
+            return bool(os.read(self._places, 1))
+        except OSError:
+            return False
+
+
+def _read_request(control: socket.socket) -> Request:
+    data = b""
+    while len(data) < _LENGTH.size or len(data) < _LENGTH.size + _LENGTH.unpack_from(data)[0]:
+        piece = control.recv(1 << 16)
+        if not piece:
+            os._exit(0)
+        data += piece
+    request: Request = json.loads(data[_LENGTH.size :])
+    return request
+
+
 class _Supervisor:
     """One command, from its start until nothing of it is left."""
 
-    def __init__(self) -> None:
+    def __init__(self, control: socket.socket) -> None:
+        self._control = control
         self._status: int | None = None
         self._blocks = 0
         self._stop = False
-        control_process(_PR_SET_CHILD_SUBREAPER, 1)
 
-    def run(self, channel: socket.socket, take: int) -> NoReturn:
-        """Wait for a request, serve it, and leave the process."""
-        try:
-            fds = _receive(channel)
-            if not fds:
-                os._exit(_AGENTCTL_IS_GONE)
-            with suppress(OSError):
-                os.write(take, b"t")
-            channel.close()
-            os.close(take)
-            self._control = socket.socket(fileno=fds[0])
-            self._serve(self._read_request(), fds[1:])
-        finally:
-            # Whatever went wrong here, nothing of the command is to be left.
-            self._kill_all()
-            os._exit(0)
-
-    def _read_request(self) -> Request:
-        data = b""
-        while len(data) < _LENGTH.size or len(data) < _LENGTH.size + _LENGTH.unpack_from(data)[0]:
-            piece = self._control.recv(1 << 16)
-            if not piece:
-                os._exit(0)
-            data += piece
-        request: Request = json.loads(data[_LENGTH.size :])
-        return request
-
-    def _serve(self, request: Request, fds: list[int]) -> None:
+    def serve(self, request: Request, fds: list[int]) -> bool:
+        """Run the command; return whether nothing of it is left."""
         # Said before the command can do anything, even stop us.
         self._say(Answer(supervisor=os.getpid()))
         try:
             command = start(request, fds)
         except OSError as error:
             self._say(Answer(failed=str(error.strerror), about=str(error.filename or "")))
-            return
+            return True
         self._say(Answer(started=command.pid))
         timed_out = self._watch(command, request["timeout_s"])
         survivors = self._end_all(command, request)
@@ -182,6 +240,7 @@ class _Supervisor:
             wrapper_said=command.wrapper_said(),
         )
         self._say(Answer(ended=ended))
+        return not left
 
     def _watch(self, command: Started, timeout_s: float) -> bool:
         """Wait until the command itself is over or has to be; return whether its time was up."""
@@ -272,18 +331,19 @@ class _Supervisor:
             _signal(left | descendants(os.getpid()), signal.SIGKILL)
             self._gone_within(command, 0.05)
 
-    def _kill_all(self) -> None:
-        deadline = monotonic() + _LAST_S
-        while (left := descendants(os.getpid())) and monotonic() < deadline:
-            _signal(left, signal.SIGKILL)
-            sleep(_WITHOUT_WATCH_S)
-            with suppress(OSError):
-                while os.waitpid(-1, os.WNOHANG)[0]:
-                    pass
-
     def _say(self, answer: Answer) -> None:
         with suppress(OSError):
             self._control.sendall(json.dumps(answer).encode() + b"\n")
+
+
+def _kill_all() -> None:
+    deadline = monotonic() + _LAST_S
+    while (left := descendants(os.getpid())) and monotonic() < deadline:
+        _signal(left, signal.SIGKILL)
+        sleep(_WITHOUT_WATCH_S)
+        with suppress(OSError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
 
 
 def _signal(pids: set[int], number: signal.Signals) -> None:
