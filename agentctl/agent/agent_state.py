@@ -1,13 +1,13 @@
 """What one agent knows and may change: the thread's cells as its blueprint's stages may use them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 
 import anyio
 
 from agentctl.errors import StateConflict
 from agentctl.protocol.commands import Command, FoldValue, Merge
-from agentctl.protocol.messages import ToolCall
+from agentctl.protocol.messages import ToolCall, ToolResult
 from agentctl.protocol.values import JsonObject, JsonValue
 from agentctl.records import dataclass
 from agentctl.state.cells import Cells, CellView
@@ -15,7 +15,7 @@ from agentctl.state.commit import Origin, assemble
 from agentctl.state.effects import Ownership, StateEffect
 from agentctl.state.keys import NO_KEYS, KeyDefinition, KeyTable
 from agentctl.state.machine import Machine
-from agentctl.state.machines import GateOutcome, gate, unfinished
+from agentctl.state.machines import Called, GateOutcome, advance, gate, unfinished
 from agentctl.state.shared_state import SharedState
 from agentctl.state.templates import fill_text
 from agentctl.state.views import ViewFunction
@@ -103,6 +103,8 @@ class AgentState:
     plan: StatePlan = field(default_factory=StatePlan)
     store: SharedState | None = None
     """The agent's view of shared state; None where it has none."""
+    made_by: Callable[[str], Sequence[tuple[ToolCall, ToolResult]]] = lambda _call_id: ()
+    """Returns the calls that ran inside a script tool's call which is not settled yet."""
     workdir: str = ""
     """Where relative paths begin, so that a machine knows two spellings of one path as one."""
 
@@ -126,12 +128,30 @@ class AgentState:
         return view.granting((*store.grants, *store.as_grants(own.grants)))
 
     def gate(self, call: ToolCall) -> GateOutcome:
-        """Return what the machines say to a call.
+        """Return what the machines say to a call; to one of a script tool, after those that it made before.
 
         Raises:
             StateConflict: a machine's stored state cannot be read.
         """
-        return gate(self.plan.machines, call.tool, self.spelled(call.arguments), self.cells)
+        if not self.plan.machines:
+            return GateOutcome()
+        cells = self.live.cells
+        for before, result in self.made_by(call.call_id.rpartition("/")[0]):
+            for moved in advance(self.plan.machines, self.called(before, result), cells.view(self.run_id)):
+                origin = Origin(run_id=self.run_id, thread_id=self.thread_id)
+                cells = assemble(origin, (), moved.commands, keys=self.plan.keys, cells=cells).cells
+        arguments = self.spelled(call.arguments)
+        return gate(self.plan.machines, call.tool, arguments, cells.view(self.run_id))
+
+    def called(self, call: ToolCall, result: ToolResult, *, step: int = 0) -> Called:
+        """Return a call that ran as machines see it."""
+        return Called(
+            tool=call.tool,
+            arguments=self.spelled(call.arguments),
+            success=result.outcome == "ok",
+            text=result.text,
+            step=step,
+        )
 
     def spelled(self, arguments: JsonObject) -> JsonObject:
         """Return arguments with absolute paths below the workdir written relative to it, for machine keys."""

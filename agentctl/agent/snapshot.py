@@ -30,7 +30,7 @@ from agentctl.protocol.events import (
     StepSettled,
     ToolCallDecided,
 )
-from agentctl.protocol.messages import AssistantMessage, Message, ToolCall, ToolMessage, Usage
+from agentctl.protocol.messages import AssistantMessage, Message, ToolCall, ToolMessage, ToolResult, Usage
 from agentctl.protocol.questions import Answer, ApprovalAnswer, ApprovalQuestion, Question
 from agentctl.protocol.values import JsonObject
 
@@ -146,6 +146,14 @@ class RunSnapshot:
                 case _:
                     continue
         return ()
+
+    def made_by(self, call_id: str) -> list[tuple[ToolCall, ToolResult]]:
+        """Return the calls that a script tool made and that ran, in their order, until its own is settled."""
+        ended = ((one, done.result) for one, done in self.completed.items() if one.startswith(f"{call_id}/"))
+        return [
+            (ToolCall(call_id=one, tool=result.tool, arguments=self.decided[one].arguments), result)
+            for one, result in ended
+        ]
 
     def _enter(self, event: StageEntered) -> None:
         if event.index != self.stage_index:

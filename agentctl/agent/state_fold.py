@@ -19,7 +19,7 @@ from agentctl.state.cut import cut_and_stash
 from agentctl.state.document import PatchError, add_with_parents
 from agentctl.state.effects import StateEffectCall, parsed_result, run_effects
 from agentctl.state.machine import EventsHeard
-from agentctl.state.machines import Called, advance, advance_on_event
+from agentctl.state.machines import advance, advance_on_event
 from agentctl.state.pages import Bounds
 from agentctl.state.pointer import PointerError, resolve
 from agentctl.state.workspace import begun, document_of, has_document, patched, sequence_of
@@ -54,13 +54,21 @@ class StateFold:
                 self._staged = None
 
     async def fold(self, call: ToolCall, raw: ToolResult, shown: ToolResult, *, stage: str) -> Folded:
-        """Return what joins the step's commit; each call sees the state that the ones before it left."""
+        """Return what joins the step's commit; each call sees the state that the ones before it left.
+
+        The calls that a script tool made come before its own: they happened, whatever became of it.
+        """
         events: list[Event] = []
         commands: list[Command] = []
         words: list[str] = []
         failure = ""
+        for inner, result in self.snapshot.made_by(call.call_id):
+            if result.outcome == "ok":
+                failure = failure or await self._effects(inner, result, events, commands)
+            if result.outcome in ("ok", "failed"):
+                shown = self._machines(inner, result, shown, words, commands)
         if raw.outcome == "ok":
-            failure = await self._effects(call, raw, events, commands)
+            failure = failure or await self._effects(call, raw, events, commands)
             shown = self._keys(call, shown, commands, stage)
         if raw.outcome in ("ok", "failed"):
             shown = self._machines(call, raw, shown, words, commands)
@@ -180,13 +188,7 @@ class StateFold:
     ) -> ToolResult:
         if not self.state.plan.machines:
             return shown
-        called = Called(
-            tool=call.tool,
-            arguments=self.state.spelled(call.arguments),
-            success=raw.outcome == "ok",
-            text=raw.text,
-            step=self.snapshot.step,
-        )
+        called = self.state.called(call, raw, step=self.snapshot.step)
         for moved in advance(self.state.plan.machines, called, self._cells.view(self.state.run_id)):
             self._stage(moved.commands, commands)
             if moved.say and moved.say_in == "result":

@@ -90,6 +90,7 @@ def build_run(house: House, kind: AgentKind, seed: RunSeed, snapshot: RunSnapsho
         live=seed.live,
         plan=kind.state,
         store=seed.store,
+        made_by=snapshot.made_by,
         workdir=str(seed.workdir),
     )
     active = ActiveTime(house.clock)

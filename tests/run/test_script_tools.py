@@ -11,7 +11,7 @@ import pytest
 from agentctl.blueprint.load import load_blueprint
 from agentctl.blueprint.trust import trust_needed
 from agentctl.errors import InvalidInput
-from agentctl.protocol.events import GrantGiven, LaunchFlags, MessageAdded, ToolCallDecided
+from agentctl.protocol.events import GrantGiven, LaunchFlags, MessageAdded, StateChanged, ToolCallDecided
 from agentctl.protocol.messages import ToolMessage
 from agentctl.protocol.questions import Answer, ApprovalAnswer, ApprovalQuestion, Question
 from agentctl.protocol.values import JsonObject, JsonValue
@@ -164,6 +164,78 @@ async def test_a_rule_that_denies_holds_inside_a_script(scene: Scene) -> None:
     played = await scene.play(path, calls("push"), answers=approve)
 
     assert "PermissionError" in played.results[0].text
+
+
+ONCE = """
+[[machines]]
+name = "once"
+initial = "open"
+transitions = [{ on = "write_file", from = ["open"], to = "closed", reason = "One file is enough." }]
+"""
+
+
+async def test_a_machine_counts_each_call_of_a_script_for_the_next(scene: Scene) -> None:
+    scene.tool(
+        "notes",
+        """
+        write_file('a.txt', 'x')
+        try:
+            write_file('b.txt', 'x')
+        except PermissionError as error:
+            return str(error)
+        """,
+    )
+    path = scene.blueprint(tools='"notes", "write_file"', more=ONCE)
+
+    played = await scene.play(
+        path, calls("notes"), calls("write_file", path="c.txt", content="x"), allow=["notes", "write_file"]
+    )
+
+    assert "One file is enough." in played.results[0].text
+    assert [one.name for one in scene.workdir.iterdir()] == ["a.txt"]
+    assert played.results[1].outcome == "denied"
+    assert "One file is enough." in played.results[1].text
+
+
+async def test_a_script_that_read_before_it_wrote_keeps_to_a_machine_that_wants_that(scene: Scene) -> None:
+    machine = """
+    [[machines]]
+    name = "look"
+    key = "{path}"
+    initial = "unread"
+    transitions = [
+      { on = "read_file", from = ["unread", "read"], to = "read" },
+      { on = "write_file", from = ["read"], to = "unread", reason = "Read it first." },
+    ]
+    """
+    (scene.workdir / "a.txt").write_text("a", encoding="utf-8")
+    scene.tool("again", "write_file('a.txt', read_file('a.txt') * 2, overwrite=True)")
+    path = scene.blueprint(tools='"again", "read_file", "write_file"', more=textwrap.dedent(machine))
+
+    played = await scene.play(path, calls("again"), allow=["again", "write_file"])
+
+    assert played.results[0].outcome == "ok", played.results[0].text
+    assert (scene.workdir / "a.txt").read_text(encoding="utf-8") == "aa"
+
+
+async def test_state_effects_follow_the_calls_of_a_script_too(scene: Scene) -> None:
+    effects = """
+    [[state_effects]]
+    tool = "write_file"
+    ops = [{ op = "add", path = "/written/-", value = "{input.path}" }]
+    [workspace]
+    initial = { written = [] }
+    """
+    scene.tool("notes", "write_file('a.txt', 'x')\nwrite_file('b.txt', 'x')\nreturn 1 / 0")
+    path = scene.blueprint(tools='"notes", "write_file"', more=textwrap.dedent(effects))
+
+    played = await scene.play(path, calls("notes"), allow=["notes", "write_file"])
+
+    assert played.results[0].outcome == "failed"
+    written = [
+        step["value"] for event in played.events if isinstance(event, StateChanged) for step in event.patch
+    ]
+    assert written == [{"written": []}, "a.txt", "b.txt"]
 
 
 async def test_a_budget_holds_inside_a_script(scene: Scene) -> None:
