@@ -53,6 +53,7 @@ from agentctl.state.shared_backend import (
     StoreUnreadable,
 )
 from agentctl.state.shared_state import SharedState
+from agentctl.state.tool_pattern import FieldCondition, PatternError, ToolPattern, parse_tool_pattern
 from agentctl.state.views import Blocks, Invocation, View, ViewRequest, place
 
 __all__ = [
@@ -71,6 +72,7 @@ __all__ = [
     "Emit",
     "Fail",
     "Feedback",
+    "FieldCondition",
     "FileBackend",
     "FoldStateKey",
     "FoldValue",
@@ -98,6 +100,7 @@ __all__ = [
     "Ownership",
     "Patch",
     "PatchError",
+    "PatternError",
     "ReasoningDelta",
     "RemoveValue",
     "Repair",
@@ -121,6 +124,7 @@ __all__ = [
     "StoreUnreadable",
     "TextDelta",
     "ToolCallEvent",
+    "ToolPattern",
     "ToolResultEvent",
     "TurnFinished",
     "View",
@@ -135,6 +139,7 @@ __all__ = [
     "cut_and_stash",
     "cut_text",
     "gate",
+    "parse_tool_pattern",
     "place",
     "read_lines",
     "run_effects",

@@ -6,7 +6,9 @@ from dataclasses import field, replace
 import anyio
 
 from agentctl.errors import StateConflict
+from agentctl.policy.shell.analyse import analyse
 from agentctl.protocol.commands import Command, FoldValue, Merge
+from agentctl.protocol.effects import RunProgram
 from agentctl.protocol.messages import ToolCall, ToolResult
 from agentctl.protocol.values import JsonObject, JsonValue
 from agentctl.records import dataclass
@@ -141,7 +143,7 @@ class AgentState:
                 origin = Origin(run_id=self.run_id, thread_id=self.thread_id)
                 cells = assemble(origin, (), moved.commands, keys=self.plan.keys, cells=cells).cells
         arguments = self.spelled(call.arguments)
-        return gate(self.plan.machines, call.tool, arguments, cells.view(self.run_id))
+        return gate(self.plan.machines, call.tool, arguments, cells.view(self.run_id), said=self.said(call))
 
     def called(self, call: ToolCall, result: ToolResult, *, step: int = 0) -> Called:
         """Return a call that ran as machines see it."""
@@ -151,7 +153,16 @@ class AgentState:
             success=result.outcome == "ok",
             text=result.text,
             step=step,
+            said=self.said(call),
         )
+
+    def said(self, call: ToolCall) -> tuple[str, ...]:
+        """Return each command of a shell line in its own words, for moves that are about some of them."""
+        line = call.arguments.get("command")
+        if call.tool != "shell" or not isinstance(line, str):
+            return ()
+        analysis = analyse(line, cwd=self.workdir or "/", home="/")
+        return tuple(" ".join(effect.argv) for effect in analysis.effects if isinstance(effect, RunProgram))
 
     def spelled(self, arguments: JsonObject) -> JsonObject:
         """Return arguments with absolute paths below the workdir written relative to it, for machine keys."""

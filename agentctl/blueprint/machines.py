@@ -2,7 +2,7 @@
 
 from agentctl.blueprint.state_tables import MachineTable, MachineTransitionTable
 from agentctl.protocol.tool_names import canonical_tool
-from agentctl.state.machine import Bound, Emit, Machine, Move, When
+from agentctl.state.machine import EVENT_PREFIX, Bound, Emit, Machine, Move, When
 
 
 def machine_of(table: MachineTable) -> Machine:
@@ -25,7 +25,7 @@ def machine_of(table: MachineTable) -> Machine:
 def _move(table: MachineTransitionTable) -> Move:
     emit = table.emit
     return Move(
-        on=canonical_tool(table.on),
+        on=table.on if table.on.startswith(EVENT_PREFIX) else _canonical(table.on),
         origin=frozenset(table.from_),
         to=table.to,
         when=When(status=table.when.status, content=table.when.content),
@@ -37,3 +37,8 @@ def _move(table: MachineTransitionTable) -> Move:
         on_violation=table.on_violation,
         reason=table.reason,
     )
+
+
+def _canonical(on: str) -> str:
+    tool, bracket, rest = on.partition("(")
+    return canonical_tool(tool.rstrip()) + bracket + rest

@@ -142,7 +142,8 @@ class MachineTransitionTable:
     """One move of a machine."""
 
     on: str
-    """A tool's name or a glob over names; or `event:before_model`, `event:after_model`."""
+    """Calls: a tool's name or a glob over names, `shell(pytest *)` or `edit_file(path ~ "src/*")`; or
+    `event:before_model`, `event:after_model`."""
     from_: Texts = field(metadata=written_as("from"))
     """The states it is allowed in."""
     to: str

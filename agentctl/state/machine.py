@@ -1,8 +1,7 @@
 """What a machine over tool calls is: states, the moves between them, and where an instance stands."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field
-from fnmatch import fnmatchcase
 from typing import Literal, TypeAlias
 
 from agentctl.errors import StateConflict
@@ -12,6 +11,7 @@ from agentctl.records import dataclass
 from agentctl.state.cells import CellView
 from agentctl.state.machine_keys import Normaliser, normalised
 from agentctl.state.templates import fill_text
+from agentctl.state.tool_pattern import parse_tool_pattern
 from agentctl.state.typed import Drifted, from_json, to_json
 
 Violation: TypeAlias = Literal["deny", "ask", "warn"]
@@ -54,7 +54,7 @@ class Move:
     """One transition of a machine."""
 
     on: str
-    """A tool's name, a glob over names, or `event:NAME`."""
+    """Calls, as `tool_pattern` reads it: `shell`, `write_*`, `shell(pytest *)`; or `event:NAME`."""
     origin: frozenset[str]
     """The states it is allowed in."""
     to: str
@@ -72,9 +72,9 @@ class Move:
         """Whether the move is about something that happens around calls."""
         return self.on.startswith(EVENT_PREFIX)
 
-    def concerns(self, tool: str) -> bool:
-        """Whether the move is about calls of `tool`."""
-        return not self.is_event and fnmatchcase(tool, self.on)
+    def concerns(self, tool: str, arguments: Mapping[str, JsonValue], said: Sequence[str] = ()) -> bool:
+        """Whether the move is about such a call; `said` as `ToolPattern.matches` takes it."""
+        return not self.is_event and parse_tool_pattern(self.on).matches(tool, arguments, said)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,8 +7,9 @@ from typing import Literal
 from agentctl.records import dataclass
 from agentctl.state.machine import EVENT_PREFIX, EVENTS, Machine, Move
 from agentctl.state.templates import fields_of
+from agentctl.state.tool_pattern import PatternError, parse_tool_pattern
 
-_ON = re.compile(r"(event:)?[A-Za-z0-9_.*?\[\]!-]+")
+_EVENT = re.compile(r"event:[A-Za-z0-9_.-]+")
 _UNBALANCED = "a template has a brace without its partner; write `{{` for a brace"
 _EVENTS_NAMED = " and ".join(f"{EVENT_PREFIX}{name}" for name in EVENTS)
 
@@ -50,9 +51,11 @@ def check_machines(
 
 def _check_move(machine: Machine, index: int, move: Move) -> list[MachineProblem]:
     found: list[tuple[str, str]] = []
-    if not _ON.fullmatch(move.on) or move.on.count("[") != move.on.count("]"):
-        found.append(("on", f"{move.on!r} is neither a tool's name or glob nor `event:NAME`"))
-    elif move.on.startswith(EVENT_PREFIX) and move.on.removeprefix(EVENT_PREFIX) not in EVENTS:
+    if not move.is_event and (fault := _fault_of(move.on)):
+        found.append(("on", fault))
+    elif move.is_event and not _EVENT.fullmatch(move.on):
+        found.append(("on", f"{move.on!r} is no `event:NAME`"))
+    elif move.is_event and move.on.removeprefix(EVENT_PREFIX) not in EVENTS:
         found.append(("on", f"machines are told of no {move.on!r}; there is {_EVENTS_NAMED}"))
     if not move.origin:
         found.append(("from", "names no state"))
@@ -66,6 +69,14 @@ def _check_move(machine: Machine, index: int, move: Move) -> list[MachineProblem
     if move.emit and move.on.startswith(EVENT_PREFIX) and move.emit.target == "result":
         found.append(("emit", "an event has no result; write target = 'context'"))
     return [_error(machine, text, ("transitions", index, key)) for key, text in found]
+
+
+def _fault_of(pattern: str) -> str:
+    try:
+        parse_tool_pattern(pattern)
+    except PatternError as error:
+        return f'{error}; a move is on TOOL, TOOL(GLOB), TOOL(FIELD ~ "glob") or event:NAME'
+    return ""
 
 
 def _check_graph(machine: Machine, read_only_tools: Collection[str]) -> list[MachineProblem]:
@@ -97,7 +108,9 @@ def _check_ends(
         if not any(state in move.origin and move.to != state for move in machine.moves)
     ]
     looked = [
-        move for move in machine.moves if move.on in read_only_tools and move.to not in machine.terminal
+        move
+        for move in machine.moves
+        if move.on.partition("(")[0] in read_only_tools and move.to not in machine.terminal
     ]
     return [
         *(

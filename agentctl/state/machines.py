@@ -48,6 +48,8 @@ class Called:
     success: bool
     text: str = ""
     step: int = 0
+    said: tuple[str, ...] = ()
+    """Further forms of what the call is mainly about: each command of a shell line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,18 +66,26 @@ class Advanced:
 
 
 def gate(
-    machines: Sequence[Machine], tool: str, arguments: Mapping[str, JsonValue], cells: CellView
+    machines: Sequence[Machine],
+    tool: str,
+    arguments: Mapping[str, JsonValue],
+    cells: CellView,
+    *,
+    said: Sequence[str] = (),
 ) -> GateOutcome:
     """Return the strictest word of all machines on a call; warnings never hold it up. Pure.
+
+    `said` are further forms of what the call is mainly about: each command of a shell line.
 
     Raises:
         StateConflict: a machine's stored state cannot be read: a guard that has lost its state holds.
     """
     strictest = GateOutcome()
     for machine in machines:
-        said = _gate(machine, tool, arguments, cells)
-        if said is not None and _STRENGTH_OF[said.verdict] > _STRENGTH_OF[strictest.verdict]:
-            strictest = said
+        concerned = [move for move in machine.moves if move.concerns(tool, arguments, said)]
+        word = _gate(machine, tool, arguments, concerned, cells)
+        if word is not None and _STRENGTH_OF[word.verdict] > _STRENGTH_OF[strictest.verdict]:
+            strictest = word
     return strictest
 
 
@@ -89,7 +99,9 @@ def advance(machines: Sequence[Machine], called: Called, cells: CellView) -> lis
     """
     moved: list[Advanced] = []
     for machine in machines:
-        concerned = [move for move in machine.moves if move.concerns(called.tool)]
+        concerned = [
+            move for move in machine.moves if move.concerns(called.tool, called.arguments, called.said)
+        ]
         key = machine.instance_key(called.arguments) if concerned else None
         if key is None:
             continue
@@ -146,9 +158,12 @@ def unfinished(machines: Sequence[Machine], cells: CellView) -> list[str]:
 
 
 def _gate(
-    machine: Machine, tool: str, arguments: Mapping[str, JsonValue], cells: CellView
+    machine: Machine,
+    tool: str,
+    arguments: Mapping[str, JsonValue],
+    concerned: Sequence[Move],
+    cells: CellView,
 ) -> GateOutcome | None:
-    concerned = [move for move in machine.moves if move.concerns(tool)]
     key = machine.instance_key(arguments)
     if key is None:
         if machine.strict and concerned:

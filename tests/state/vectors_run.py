@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
+import pytest
+
 from agentctl.agent.hook_stack import merge_patches
 from agentctl.api import (
     Blocks,
@@ -24,6 +26,7 @@ from agentctl.api import (
     Origin,
     Ownership,
     Patch,
+    PatternError,
     RemoveValue,
     Repeat,
     RewriteArguments,
@@ -41,6 +44,7 @@ from agentctl.api import (
     ToolResultEvent,
     TurnFinished,
     assemble,
+    parse_tool_pattern,
     place,
     run_effects,
     table_of,
@@ -742,7 +746,58 @@ async def machine_checks(vector: Any) -> None:
     assert [problem.level for problem in check_machines(machines)].count("error") == 1
 
 
+OPERATORS = {"exact": "=", "glob": "~"}
+
+
+async def pattern_read(vector: Any) -> None:
+    text, expected = vector["input"]["pattern"], vector["expected"]
+    if "error" in expected:
+        with pytest.raises(PatternError):
+            parse_tool_pattern(text)
+        return
+    read = parse_tool_pattern(text)
+    if "tool" in expected:
+        assert read.tool == expected["tool"][1]
+    match expected.get("args"):
+        case None | "any":
+            assert "args" not in expected or (read.main, read.fields) == ("", ())
+        case ["primary", "glob", main]:
+            assert read.main == main
+        case conditions:
+            assert [[one.path[0], one.operator, one.value] for one in read.fields] == [
+                [name, OPERATORS[kind], value] for name, kind, value in conditions
+            ]
+    if "path" in expected:
+        path = [{"any index": "*"}.get(step, step) for step in expected["path"]]
+        assert list(read.fields[0].path) == path
+    if "value" in expected:
+        assert read.fields[0].value == expected["value"].removesuffix(" (backslash and n kept)")
+
+
+async def pattern_match(vector: Any) -> None:
+    given = vector["input"]
+    read = parse_tool_pattern(given["pattern"])
+    tool = given.get("tool", read.tool)
+    assert read.matches(tool, given.get("args", {})) is vector["expected"].startswith("match")
+
+
+async def pattern_regex(vector: Any) -> None:
+    with pytest.raises(PatternError, match="no regular expressions"):
+        parse_tool_pattern(vector["input"]["pattern"])
+    (problem,) = check_machines([rbw(moves=(move(vector["input"]["pattern"], "unread", "unread"),))])
+    assert (problem.level, problem.path) == ("error", ("transitions", 0, "on"))
+
+
 MACHINES: dict[str, Check] = {
+    **dict.fromkeys(
+        ("pat_exact", "pat_any_args", "pat_primary", "pat_fields", "pat_path", "pat_escape",
+         "pat_backslash_n_kept", "pat_empty", "pat_open_paren", "pat_trailing", "pat_no_quote",
+         "pat_glob_bracket"), pattern_read),
+    **dict.fromkeys(
+        ("match_primary_two_args", "match_missing_field", "match_missing_field_negated", "match_not_glob",
+         "match_globstar", "match_exact_field", "perm_field_glob", "perm_field_glob_miss",
+         "perm_glob_tool_name", "perm_primary_arg", "perm_case_sensitive"), pattern_match),
+    "perm_regex_refused": pattern_regex,
     **dict.fromkeys(
         ("fsm_write_before_read", "fsm_write_after_read", "fsm_repeat_write_engine", "fsm_repeat_write_doc",
          "fsm_missing_key_skips", "fsm_warn_before_deny", "fsm_deny_beats_ask", "fsm_strict_undeclared",
