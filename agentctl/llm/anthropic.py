@@ -6,6 +6,7 @@ Source: https://docs.anthropic.com/en/api/messages
 from agentctl.llm.anthropic_reply import MessagesAssembler
 from agentctl.llm.assemble import Assembler
 from agentctl.llm.base import ModelRequest
+from agentctl.llm.identifiers import plain_id, plain_name
 from agentctl.llm.wire import ReplyContext, Target
 from agentctl.protocol.messages import (
     AssistantMessage,
@@ -93,7 +94,9 @@ def _thinking(request: ModelRequest, target: Target, most: int) -> JsonObject:
             case _:
                 # The service wants the budget below the whole, and at least 1024.
                 budget = min(_BUDGETS[effort], most - 1024)
-                if budget >= 1024:  # noqa: PLR2004 - the service's own floor
+                # Nor does it take a budget together with a choice that forces a call.
+                free = request.tool_choice in {"auto", "none"}
+                if free and budget >= 1024:  # noqa: PLR2004 - the service's own floor
                     body["thinking"] = {"type": "enabled", "budget_tokens": budget}
     if config:
         body["output_config"] = config
@@ -150,7 +153,9 @@ def _mark(turns: list[tuple[str, list[JsonObject]]]) -> None:
 def _blocks(message: Message, target: Target) -> list[JsonObject]:
     match message:
         case UserMessage(parts=parts):
-            return [_user_block(part) for part in parts if not isinstance(part, TextPart) or part.text]
+            return [
+                _user_block(part) for part in parts if not isinstance(part, TextPart) or part.text.strip()
+            ]
         case ToolMessage(result=result):
             return [_result(result)]
         case AssistantMessage(parts=parts, model=model):
@@ -169,7 +174,12 @@ def _assistant_block(
             return _thought(part) if mine else []
         case ToolCall():
             return [
-                {"type": "tool_use", "id": part.call_id, "name": part.tool, "input": part.arguments},
+                {
+                    "type": "tool_use",
+                    "id": plain_id(part.call_id),
+                    "name": plain_name(part.tool),
+                    "input": part.arguments,
+                }
             ]
 
 
@@ -193,10 +203,10 @@ def _user_block(part: TextPart | ImagePart) -> JsonObject:
 
 def _result(result: ToolResult) -> JsonObject:
     content: list[JsonValue] = []
-    if result.text:
+    if result.text.strip():
         content.append({"type": "text", "text": result.text})
     content.extend(_user_block(image) for image in result.images)
-    found: JsonObject = {"type": "tool_result", "tool_use_id": result.call_id}
+    found: JsonObject = {"type": "tool_result", "tool_use_id": plain_id(result.call_id)}
     if content:
         found["content"] = content
     if result.outcome != "ok":

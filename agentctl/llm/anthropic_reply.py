@@ -40,6 +40,7 @@ class MessagesAssembler:
         self._seen = False
         self._response_id = ""
         self._counts: dict[str, int] = {}
+        self._compaction: dict[str, int] = {}
         self._thinking_tokens = 0
 
     def feed(self, event: JsonObject, name: str) -> None:
@@ -82,18 +83,22 @@ class MessagesAssembler:
         """Return whether `message_stop` was seen."""
         return self._done
 
+    def stopped(self) -> bool:
+        """Return whether a reason to stop was seen."""
+        return self._stop is not None
+
     def empty(self) -> bool:
         """Return whether no part of a message was seen."""
         return not self._seen
 
     def finish(self) -> AssistantMessage:
         """Return the message."""
-        counts = self._counts
-        read, written = counts.get("cache_read_input_tokens", 0), counts.get("cache_creation_input_tokens", 0)
+        counts = {name: self._counts.get(name, 0) + self._compaction.get(name, 0) for name in _COUNTS}
+        read, written = counts["cache_read_input_tokens"], counts["cache_creation_input_tokens"]
         usage = Usage(
             # The service counts what came from the cache apart.
-            input_tokens=counts.get("input_tokens", 0) + read + written,
-            output_tokens=counts.get("output_tokens", 0),
+            input_tokens=counts["input_tokens"] + read + written,
+            output_tokens=counts["output_tokens"],
             cache_read_tokens=read,
             cache_write_tokens=written,
             reasoning_tokens=self._thinking_tokens,
@@ -122,6 +127,9 @@ class MessagesAssembler:
                 call = self._parts.call()
                 call.call_id, call.tool = text_member(block, "id"), text_member(block, "name")
                 call.arguments = member(block, "input")
+                if isinstance(block.get("input"), str):
+                    # Some gateways send the text of the arguments.
+                    call.pieces.append(text_member(block, "input"))
                 self._calls[index] = call
             case _:
                 # redacted thinking, the service's own tools: to be sent back as they came
@@ -139,6 +147,10 @@ class MessagesAssembler:
                     block["signature"] = text_member(block, "signature") + text_member(delta, "signature")
             case "input_json_delta":
                 self._input(index, text_member(delta, "partial_json"))
+            case "compaction_delta" if index in self._blocks:
+                # What the service made of the thread so far: in its place from now on.
+                block = self._blocks[index]
+                block["content"] = text_member(block, "content") + text_member(delta, "content")
             case _:
                 # citations: the text itself came as text
                 pass
@@ -167,6 +179,10 @@ class MessagesAssembler:
         for name in _COUNTS:
             if usage.get(name) is not None:
                 self._counts[name] = whole_number(usage.get(name))
+        rounds = [one for one in members(usage, "iterations") if one.get("type") == "compaction"]
+        if rounds:
+            # Paid for, and not in the figures above.
+            self._compaction = {name: sum(whole_number(one.get(name)) for one in rounds) for name in _COUNTS}
         thinking = member(usage, "output_tokens_details").get("thinking_tokens")
         if thinking is not None:
             self._thinking_tokens = whole_number(thinking)

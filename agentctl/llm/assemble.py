@@ -42,6 +42,9 @@ class Assembler(Protocol):
     def done(self) -> bool:
         """Return whether the service's terminator was seen: nothing more is to come."""
 
+    def stopped(self) -> bool:
+        """Return whether the service has said why the reply ends: only figures may still come."""
+
     def empty(self) -> bool:
         """Return whether nothing of a reply was seen."""
 

@@ -40,6 +40,10 @@ class ModelFacts:
     price: Price | None = None
     thinking: Thinking = ""
     """How reasoning is asked for; empty is unknown."""
+    least_thinking: int | None = None
+    """The smallest budget of thoughts that the service takes, where thinking cannot be turned off."""
+    least_effort: str = ""
+    """The word for the least effort, where the service refuses `none`."""
     images: bool | None = None
     tools: bool | None = None
     sampling: bool | None = None
@@ -147,6 +151,8 @@ def _facts(entry: JsonObject) -> ModelFacts:
         max_output_tokens=_whole(entry.get("max_output_tokens")),
         price=_price(price) if isinstance(price, dict) else None,
         thinking=next((word for word in get_args(Thinking) if word == entry.get("thinking")), ""),
+        least_thinking=_whole(entry.get("least_thinking")),
+        least_effort=str(entry.get("least_effort", "")),
         images=_flag(entry.get("images")),
         tools=_flag(entry.get("tools")),
         sampling=_flag(entry.get("sampling")),

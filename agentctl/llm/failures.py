@@ -3,18 +3,20 @@
 import json
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 
 from agentctl.llm.base import FailureDetails, FailureKind, ModelCallFailed
+from agentctl.llm.retry_after import delay_of
 from agentctl.protocol.values import JsonObject, JsonValue
 
 _UNAUTHORISED = frozenset({401, 402, 403})
-_RETRYABLE_STATUS = frozenset({408, 409, 425, 429})
+_RETRYABLE_STATUS = frozenset({408, 409, 425, 429, 498, 499})
 _MISSING = 404
 _TOO_LARGE = 413
 _TOO_MANY = 429
 _BAD = 400
 _SERVER = 500
-_OVERLOADED = frozenset({503, 529})
+_OVERLOADED = frozenset({498, 503, 529})
 _EXCERPT = 300
 
 _RETRYABLE_KINDS = frozenset({"rate_limit", "overloaded", "server", "transport", "stalled"})
@@ -22,18 +24,37 @@ _RETRYABLE_KINDS = frozenset({"rate_limit", "overloaded", "server", "transport",
 _WORDS: tuple[tuple[FailureKind, tuple[str, ...]], ...] = (
     ("context_length", (
         "context_length", "context length", "context window", "maximum context", "prompt is too long",
-        "too many tokens", "maximum number of tokens", "exceed_context_size", "available context size",
-        "request too large for model", "input is too long",
+        "maximum number of tokens", "exceed_context_size", "available context size",
+        "request too large for model", "input is too long", "context limit", "maximum prompt length",
+        "maximum model length", "exceeded model token limit", "exceeds max length", "prompt too long",
+        "range of input length", "max_prompt_tokens_exceeded", "tokens_limit_reached",
+        "inputs tokens + max_new_tokens", "`inputs` tokens + `max_new_tokens`", "inputs must have less than",
+        "too many tokens: total", "total_tokens_exceeded",
     )),
+    # After the service's own wording for threads that are too long: AWS says "too many tokens, please wait".
+    ("rate_limit", ("throttl", "please wait")),
+    ("context_length", ("too many tokens",)),
     ("auth", (
         "insufficient_quota", "billing", "credit balance", "api_key_invalid", "invalid_api_key",
         "api key not valid", "authentication", "unauthorized", "unauthenticated", "permission", "payment",
         "insufficient_balance",
     )),
-    ("overloaded", ("overloaded", "unavailable", "no capacity", "insufficient_system_resource")),
+    ("overloaded", (
+        "overloaded", "unavailable", "no capacity", "insufficient_system_resource", "capacity exceeded",
+        "engine_overloaded", "model is busy",
+    )),
     ("rate_limit", ("rate_limit", "rate limit", "resource_exhausted", "too many requests", "quota")),
     ("invalid", ("invalid_request", "invalid_argument", "not_found", "invalid_prompt", "unsupported")),
 )  # fmt: skip
+
+_SPENT = (
+    "insufficient_quota", "insufficient balance", "insufficient_balance", "exceeded_current_quota",
+    "credit balance", "recharge", "available credits", "credit_limit",
+)  # fmt: skip
+"""Words of a 429 for which waiting is no use. Some services say "billing" for every kind of it."""
+
+_UNLUCKY = frozenset({"tool_use_failed", "json_validate_failed", "output_parse_failed"})
+"""Groq's codes, with status 400, for what the model wrote: another try writes another thing."""
 
 _REQUEST_ID_HEADERS = (
     "request-id", "x-request-id", "mistral-correlation-id", "x-goog-request-id", "apim-request-id",
@@ -50,13 +71,15 @@ def status_failure(
     retry_after_s: float | None = None,
 ) -> ModelCallFailed:
     """Return the failure for an HTTP status other than success."""
-    kind = _kind_of_status(status, f"{code} {message}".lower())
+    kind: FailureKind = "server"
+    if code not in _UNLUCKY:
+        kind = _kind_of_status(status, f"{code} {message}".lower())
     unauthorised = kind == "auth"
     return ModelCallFailed(
         message,
         details=FailureDetails(
             kind=kind,
-            retryable=not unauthorised and (status in _RETRYABLE_STATUS or status >= _SERVER),
+            retryable=kind in _RETRYABLE_KINDS,
             next_model=unauthorised or status == _MISSING,
             status=status,
             retry_after_s=retry_after_s,
@@ -95,21 +118,30 @@ def in_band_failure(error: JsonValue, *, where: str, request_id: str = "") -> Mo
     told = read_error({"error": error})
     message = f"{where}: {told.message}"
     if told.status >= _BAD:
-        return status_failure(told.status, message, code=told.code, request_id=told.request_id or request_id)
-    kind = _kind_of_words(f"{told.code} {told.message}".lower()) or "server"
+        return status_failure(
+            told.status,
+            message,
+            code=told.code,
+            request_id=told.request_id or request_id,
+            retry_after_s=told.retry_after_s,
+        )
+    kind: FailureKind = "server"
+    if told.code not in _UNLUCKY:
+        kind = _kind_of_words(f"{told.code} {told.message}".lower()) or "server"
     return plain_failure(kind, message, code=told.code, request_id=told.request_id or request_id)
 
 
 class ErrorBody:
     """What an error envelope says, whatever its shape."""
 
-    __slots__ = ("code", "message", "request_id", "status")
+    __slots__ = ("code", "message", "request_id", "retry_after_s", "status")
 
     def __init__(self, *, message: str, code: str, status: int, request_id: str) -> None:
         self.message = message
         self.code = code
         self.status = status
         self.request_id = request_id
+        self.retry_after_s: float | None = None
 
 
 def read_error(body: JsonValue) -> ErrorBody:
@@ -130,13 +162,29 @@ def read_error(body: JsonValue) -> ErrorBody:
     reasons = inner.get("details")
     if isinstance(reasons, list):
         codes = [*(one.get("reason") for one in reasons if isinstance(one, dict)), *codes]
+    message = _with_cause(message, inner)
     words = [one for one in codes if isinstance(one, str) and one and one != "error" and not one.isdigit()]
     status = next((n for one in (*codes, outer.get("raw_status_code")) if (n := _status(one))), 0)
-    return ErrorBody(
+    told = ErrorBody(
         message=message,
         code=words[0] if words else "",
         status=status,
         request_id=_first_text(outer, ("request_id",)) or _first_text(inner, ("request_id",)),
+    )
+    told.retry_after_s = delay_of(reasons)
+    return told
+
+
+def _with_cause(message: str, inner: JsonObject) -> str:
+    """OpenRouter hides the words of the service behind it: "Provider returned error" alone helps nobody."""
+    metadata = inner.get("metadata")
+    raw = metadata.get("raw") if isinstance(metadata, dict) else None
+    if isinstance(raw, str):
+        with suppress(ValueError, RecursionError):
+            raw = json.loads(raw)
+    cause = read_error(raw).message if isinstance(raw, dict) else raw
+    return (
+        f"{message}: {cause[:_EXCERPT]}" if isinstance(cause, str) and cause not in {"", message} else message
     )
 
 
@@ -163,9 +211,8 @@ def _kind_of_status(status: int, words: str) -> FailureKind:
     if status in _UNAUTHORISED:
         return "auth"
     if status == _TOO_MANY:
-        # Some services say "billing" for every kind of 429; only this word means that waiting is no use.
-        return "auth" if "insufficient_quota" in words else "rate_limit"
-    if told in {"auth", "context_length"} and _BAD <= status < _SERVER and status != _MISSING:
+        return "auth" if any(word in words for word in _SPENT) else "rate_limit"
+    if told == "context_length" or (told == "auth" and status < _SERVER and status != _MISSING):
         return told
     if status in _OVERLOADED or (status >= _SERVER and told == "overloaded"):
         return "overloaded"

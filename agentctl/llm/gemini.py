@@ -6,6 +6,7 @@ Source: https://ai.google.dev/api/generate-content
 from agentctl.llm.assemble import Assembler
 from agentctl.llm.base import ModelRequest
 from agentctl.llm.gemini_reply import GeminiAssembler
+from agentctl.llm.identifiers import plain_name
 from agentctl.llm.wire import ReplyContext, Target
 from agentctl.protocol.messages import (
     AssistantMessage,
@@ -24,6 +25,11 @@ from agentctl.protocol.messages import (
 from agentctl.protocol.values import JsonObject, JsonValue
 
 _BUDGETS = {"none": 0, "low": 1024, "medium": 8192, "high": 24576}
+_UNSIGNED = "skip_thought_signature_validator"
+"""What the service takes for the signature of a call that it did not make.
+
+Source: https://ai.google.dev/gemini-api/docs/thought-signatures
+"""
 
 
 class Gemini:
@@ -79,10 +85,8 @@ def _generation(request: ModelRequest, target: Target) -> JsonObject:
         if target.facts.thinking == "level":
             config["thinkingConfig"] = {"thinkingLevel": "low" if effort == "none" else effort}
         else:
-            config["thinkingConfig"] = {
-                "thinkingBudget": _BUDGETS[effort],
-                "includeThoughts": effort != "none",
-            }
+            budget = max(_BUDGETS[effort], target.facts.least_thinking or 0)
+            config["thinkingConfig"] = {"thinkingBudget": budget, "includeThoughts": effort != "none"}
     return config
 
 
@@ -136,7 +140,17 @@ def _content(message: Message, target: Target, named: set[str]) -> list[JsonObje
             return _response(result, named=result.call_id in named)
         case AssistantMessage(parts=said, model=model):
             mine = model.partition(":")[0] == target.provider
-            return [one for part in said for one in _said(part, mine=mine)]
+            found = [one for part in said for one in _said(part, mine=mine)]
+            if target.facts.thinking == "level":
+                _sign(found)
+            return found
+
+
+def _sign(parts: list[JsonObject]) -> None:
+    """Models of the third generation refuse a turn whose first call has no signature."""
+    calls = [part for part in parts if "functionCall" in part]
+    if calls and not any(part.get("thoughtSignature") for part in calls):
+        calls[0]["thoughtSignature"] = _UNSIGNED
 
 
 def _user_part(part: TextPart | ImagePart) -> JsonObject:
@@ -148,7 +162,7 @@ def _user_part(part: TextPart | ImagePart) -> JsonObject:
 
 
 def _response(result: ToolResult, *, named: bool) -> list[JsonObject]:
-    response: JsonObject = {"name": result.tool, "response": {"result": result.text}}
+    response: JsonObject = {"name": plain_name(result.tool), "response": {"result": result.text}}
     if named:
         response["id"] = result.call_id
     return [{"functionResponse": response}, *(_user_part(image) for image in result.images)]
@@ -165,7 +179,7 @@ def _said(part: AssistantPart, *, mine: bool) -> list[JsonObject]:
             # Thoughts in words are not asked back; signed ones, and the service's own blocks, are.
             return [{**opaque}] if mine and opaque else []
         case ToolCall():
-            call: JsonObject = {"name": part.tool, "args": part.arguments}
+            call: JsonObject = {"name": plain_name(part.tool), "args": part.arguments}
             if mine and part.opaque.get("id"):
                 call["id"] = part.call_id
             found: JsonObject = {"functionCall": call}

@@ -16,8 +16,11 @@ _STOPS: dict[str, StopReason] = {
     "SPII": "filtered",
     "LANGUAGE": "filtered",
     "IMAGE_SAFETY": "filtered",
+    "FINISH_REASON_UNSPECIFIED": "end",
 }
-_FAILED = frozenset({"MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "MALFORMED_RESPONSE"})
+_FAILED = frozenset(
+    {"MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "MALFORMED_RESPONSE", "TOO_MANY_TOOL_CALLS"}
+)
 
 
 class GeminiAssembler:
@@ -27,17 +30,16 @@ class GeminiAssembler:
         self._context = context
         self._parts = PartList(context.emit)
         self._stop: StopReason | None = None
-        self._seen = False
+        self._seen = self._whole = False
         self._response_id = ""
-        self._usage = Usage()
+        self._counts: JsonObject = {}
 
     def feed(self, event: JsonObject, name: str) -> None:
         """Take one response or a streamed part of one."""
         del name
         self._response_id = self._response_id or text_member(event, "responseId")
-        usage = member(event, "usageMetadata")
-        if usage:
-            self._usage = _usage(usage)
+        # A later figure replaces an earlier one; one that is left out changes nothing.
+        self._counts.update(member(event, "usageMetadata"))
         if text_member(member(event, "promptFeedback"), "blockReason"):
             self._seen = True
             self._stop = "filtered"
@@ -47,12 +49,17 @@ class GeminiAssembler:
                 self._candidate(candidate)
 
     def whole(self, body: JsonObject) -> None:
-        """Take one response."""
+        """Take one response. It is all there is, even if it names no reason for its end."""
+        self._whole = True
         self.feed(body, "")
 
     def done(self) -> bool:
         """Return False: usage may follow the finish reason, and the stream ends soon after."""
         return False
+
+    def stopped(self) -> bool:
+        """Return whether a finish reason was seen."""
+        return self._stop is not None
 
     def empty(self) -> bool:
         """Return whether no candidate was seen."""
@@ -62,8 +69,8 @@ class GeminiAssembler:
         """Return the message."""
         return message_of(
             self._parts.parts(self._make_id),
-            stop=self._stop or "incomplete",
-            usage=self._usage,
+            stop=self._stop or ("end" if self._whole else "incomplete"),
+            usage=_usage(self._counts),
             model=self._context.target.name,
             response_id=self._response_id,
         )
@@ -76,7 +83,8 @@ class GeminiAssembler:
             said = text_member(candidate, "finishMessage") or reason
             raise plain_failure("server", f"{self._context.target.provider}: {said}", code=reason)
         if reason:
-            self._stop = _STOPS.get(reason, "end")
+            # Whatever else it names is something that stood in the way: Model Armor, a kind of safety.
+            self._stop = _STOPS.get(reason, "filtered")
 
     def _part(self, part: JsonObject) -> None:
         signature = part.get("thoughtSignature")

@@ -13,6 +13,7 @@ from agentctl.llm.assemble import (
     whole_number,
 )
 from agentctl.llm.base import ModelRequest
+from agentctl.llm.identifiers import plain_name
 from agentctl.llm.wire import ReplyContext, Target
 from agentctl.protocol.messages import (
     AssistantMessage,
@@ -116,6 +117,10 @@ class OllamaAssembler:
         """Return whether the line with `done` was seen."""
         return self._stop is not None
 
+    def stopped(self) -> bool:
+        """Return the same as `done`."""
+        return self.done()
+
     def empty(self) -> bool:
         """Return whether no line of a reply was seen."""
         return not self._seen
@@ -181,7 +186,8 @@ def _assistant(message: AssistantMessage) -> list[JsonValue]:
     if thoughts:
         found["thinking"] = thoughts
     calls: list[JsonValue] = [
-        {"function": {"name": call.tool, "arguments": call.arguments}} for call in message.tool_calls
+        {"function": {"name": plain_name(call.tool), "arguments": call.arguments}}
+        for call in message.tool_calls
     ]
     if calls:
         found["tool_calls"] = calls

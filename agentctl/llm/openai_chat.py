@@ -4,9 +4,11 @@ What a dialect may set is described in docs/models.md. Source: https://platform.
 """
 
 import json
+from collections.abc import Mapping
 
 from agentctl.llm.assemble import Assembler
 from agentctl.llm.base import ModelRequest, ToolChoice
+from agentctl.llm.identifiers import foreign_ids, plain_name
 from agentctl.llm.openai_chat_reply import ChatAssembler
 from agentctl.llm.wire import ReplyContext, Target
 from agentctl.protocol.messages import (
@@ -22,6 +24,7 @@ from agentctl.protocol.messages import (
     UserMessage,
 )
 from agentctl.protocol.values import JsonObject, JsonValue
+from agentctl.records import dataclass
 
 
 class OpenAiChat:
@@ -97,8 +100,10 @@ def _reasoning(request: ModelRequest, target: Target) -> JsonObject:
             return {"chat_template_kwargs": {"enable_thinking": effort != "none"}}
         case "ignored":
             return {}
+        case _ if target.facts.thinking == "none":
+            return {}
         case _:
-            return {"reasoning_effort": effort}
+            return {"reasoning_effort": (effort == "none" and target.facts.least_effort) or effort}
 
 
 def _choice(choice: ToolChoice, target: Target) -> JsonObject:
@@ -144,24 +149,50 @@ def _messages(request: ModelRequest, target: Target) -> list[JsonValue]:
         )
     if system:
         found.append({"role": "system", "content": system})
+    thread = _Thread(
+        target=target,
+        ids=foreign_ids(request.messages, target.provider, target.word("call_ids")),
+        thinks=request.reasoning_effort != "none",
+    )
+    pictures: list[ImagePart] = []
     for message in request.messages:
-        found.extend(_message(message, target))
-    return found
+        if pictures and not isinstance(message, ToolMessage):
+            found.append(_shown(pictures))
+            pictures = []
+        if isinstance(message, ToolMessage):
+            # The protocol has no pictures in a tool's answer, and nothing may stand between the answers of a
+            # turn: they follow the last one in the user's name.
+            pictures.extend(message.result.images)
+        found.extend(_message(message, thread))
+    return [*found, _shown(pictures)] if pictures else found
 
 
-def _message(message: Message, target: Target) -> list[JsonValue]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Thread:
+    """What a message's form depends on besides itself."""
+
+    target: Target
+    ids: Mapping[str, str]
+    thinks: bool
+
+    def id_of(self, call_id: str) -> str:
+        return self.ids.get(call_id, call_id)
+
+
+def _message(message: Message, thread: _Thread) -> list[JsonValue]:
     match message:
         case UserMessage(parts=parts):
             return [{"role": "user", "content": _user_content(parts)}]
         case ToolMessage(result=result):
-            answer: JsonObject = {"role": "tool", "tool_call_id": result.call_id, "content": result.text}
-            if not result.images:
-                return [answer]
-            # The protocol has no pictures in a tool's answer: they follow in the user's name.
-            return [answer, {"role": "user", "content": [_image(image) for image in result.images]}]
+            call_id = thread.id_of(result.call_id)
+            return [{"role": "tool", "tool_call_id": call_id, "content": result.text}]
         case AssistantMessage():
-            found = _assistant(message, target)
+            found = _assistant(message, thread)
             return [found] if found else []
+
+
+def _shown(pictures: list[ImagePart]) -> JsonObject:
+    return {"role": "user", "content": [_image(image) for image in pictures]}
 
 
 def _user_content(parts: tuple[TextPart | ImagePart, ...]) -> JsonValue:
@@ -179,32 +210,34 @@ def _image(image: ImagePart) -> JsonObject:
     return {"type": "file", "file": {"filename": image.name or "file", "file_data": url}}
 
 
-def _assistant(message: AssistantMessage, target: Target) -> JsonObject:
+def _assistant(message: AssistantMessage, thread: _Thread) -> JsonObject:
     """One reply as it goes back. An empty object where nothing of it can be said again."""
+    target = thread.target
     mine = message.model.partition(":")[0] == target.provider
     found: JsonObject = {"role": "assistant"}
     text = "".join(part.text for part in message.parts if isinstance(part, TextPart | RefusalPart))
-    calls: list[JsonValue] = [_call(part) for part in message.parts if isinstance(part, ToolCall)]
+    calls: list[JsonValue] = [_call(part, thread, mine=mine) for part in message.tool_calls]
     if text or target.says("empty_content"):
         found["content"] = text
-    if mine:
-        found.update(_thoughts([part for part in message.parts if isinstance(part, ReasoningPart)], target))
+    thoughts = [part for part in message.parts if isinstance(part, ReasoningPart)] if mine else []
+    found.update(_thoughts(thoughts, thread, calls=bool(calls)))
     if calls:
         found["tool_calls"] = calls
     return found if text or calls else {}
 
 
-def _thoughts(parts: list[ReasoningPart], target: Target) -> JsonObject:
-    back = target.word("reasoning_back")
+def _thoughts(parts: list[ReasoningPart], thread: _Thread, *, calls: bool) -> JsonObject:
     text = "".join(part.text for part in parts)
-    match back:
+    match thread.target.word("reasoning_back"):
         case "reasoning_details":
             details = [block for part in parts for block in _details(part)]
             return {"reasoning_details": details} if details else {}
         case "":
             return {}
         case name:
-            return {name: text} if text else {}
+            # DeepSeek, thinking, refuses a call without its thoughts; those of another model's call are none.
+            bare = calls and thread.thinks and thread.target.word("reasoning") == "thinking"
+            return {name: text} if text or bare else {}
 
 
 def _details(part: ReasoningPart) -> list[JsonValue]:
@@ -212,16 +245,16 @@ def _details(part: ReasoningPart) -> list[JsonValue]:
     return details if isinstance(details, list) else []
 
 
-def _call(call: ToolCall) -> JsonObject:
+def _call(call: ToolCall, thread: _Thread, *, mine: bool) -> JsonObject:
     # What was no JSON stands in the call's answer; here it would break services that parse their own threads.
     arguments = json.dumps(call.arguments, ensure_ascii=False, separators=(",", ":"))
     found: JsonObject = {
-        "id": call.call_id,
+        "id": thread.id_of(call.call_id),
         "type": "function",
-        "function": {"name": call.tool, "arguments": arguments},
+        "function": {"name": plain_name(call.tool), "arguments": arguments},
     }
     extra = call.opaque.get("extra_content")
-    if extra is not None:
+    if extra is not None and mine:
         # Gemini's OpenAI door puts its thought signature here.
         found["extra_content"] = extra
     return found

@@ -10,30 +10,41 @@ from agentctl.llm.assemble import (
     member,
     members,
     message_of,
+    read_arguments,
     text_member,
     whole_number,
 )
-from agentctl.llm.failures import plain_failure
+from agentctl.llm.base import FailureKind
+from agentctl.llm.failures import in_band_failure, plain_failure
 from agentctl.llm.wire import ReplyContext
 from agentctl.protocol.messages import AssistantMessage, StopReason, Usage
 from agentctl.protocol.values import JsonObject, JsonValue
 
 _STOPS: dict[str, StopReason] = {
-    "stop": "end",
-    "end_turn": "end",
-    "eos": "end",
     "tool_calls": "tool_calls",
     "function_call": "tool_calls",
     "length": "length",
     "max_tokens": "length",
     "max_output_tokens": "length",
     "model_length": "length",
+    "max_new_tokens": "length",
+    "model_context_window_exceeded": "length",
     "content_filter": "filtered",
+    "safety": "filtered",
+    "recitation": "filtered",
+    "sensitive": "filtered",
     "stop_sequence": "stop_sequence",
     "refusal": "refusal",
+    "abort": "incomplete",
 }
+"""By their names in lower case; what is not here means that the model was done."""
 _CUT = frozenset({"length", "max_output_tokens", "max_tokens", "MAX_TOKENS"})
-_FAILED = {"error": "server", "insufficient_system_resource": "overloaded"}
+_FAILED: dict[str, FailureKind] = {
+    "error": "server",
+    "network_error": "server",
+    "malformed_function_call": "server",
+    "insufficient_system_resource": "overloaded",
+}
 
 
 class ChatAssembler:
@@ -62,8 +73,7 @@ class ChatAssembler:
             return
         if not self._response_id:
             self._response_id = text_member(event, "id")
-        if event.get("usage") or event.get("x_groq") or event.get("cost"):
-            self._count(event)
+        self._count(event)
         choices = event.get("choices")
         if not isinstance(choices, list):
             return
@@ -83,6 +93,10 @@ class ChatAssembler:
         self._delta(member(choices[0], "message"), whole=True)
         self._finish(choices[0])
         self._done = True
+
+    def stopped(self) -> bool:
+        """Return whether a finish reason was seen."""
+        return self._stop is not None
 
     def done(self) -> bool:
         """Return whether `[DONE]`, or a whole completion, was seen."""
@@ -141,10 +155,12 @@ class ChatAssembler:
         if isinstance(refusal, str) and refusal:
             self._parts.refusal(refusal)
         calls = delta.get("tool_calls")
-        if isinstance(calls, list):
-            for call in calls:
-                if isinstance(call, dict):
-                    self._call(call, whole=whole)
+        # Text Generation Inference streams its one call outside a list; the oldest servers know one function.
+        for call in calls if isinstance(calls, list) else [calls]:
+            if isinstance(call, dict):
+                self._call(call, whole=whole)
+        if isinstance(delta.get("function_call"), dict) and not calls:
+            self._call({"index": 0, "function": delta["function_call"]}, whole=whole)
 
     def _text(self, piece: str) -> None:
         self._cumulative += len(piece)
@@ -160,9 +176,12 @@ class ChatAssembler:
     def _blocks(self, content: list[JsonValue]) -> None:
         """Content as a list: Mistral's thinking models, and services that copy the request's form."""
         for block in content:
-            if text_member(block, "type") == "thinking":
+            if text_member(block, "type") in {"thinking", "reasoning"}:
+                self._parts.reasoning(text_member(block, "thinking") or text_member(block, "text"))
                 for inner in members(block, "thinking"):
                     self._parts.reasoning(text_member(inner, "text"))
+            elif isinstance(block, str):
+                self._text(block)
             elif text := text_member(block, "text"):
                 self._text(text)
 
@@ -183,19 +202,21 @@ class ChatAssembler:
     def _call_of(self, piece: JsonObject, *, whole: bool) -> CallInProgress:
         """Find the call that a fragment belongs to.
 
-        An id that is new begins a call, whatever its index says; a fragment without an id goes by its index,
-        and without a known index to the call before it.
+        An id or a name that is new begins a call, whatever its index says, unless the call on that index is
+        still without an end: some services repeat the name, or make up another id, with each fragment. A
+        fragment without either goes by its index, and without a known index to the call before it.
         """
         index = piece.get("index")
         call_id = text_member(piece, "id")
+        tool = text_member(member(piece, "function"), "name")
         known = self._by_index.get(index) if isinstance(index, int) else None
         if whole:
             known = None
         elif call_id:
-            known = next((one for one in self._parts.calls if one.call_id == call_id), None)
-        elif text_member(member(piece, "function"), "name"):
-            # A second name on one index is a second call of a service that sends no ids.
-            known = None if known is None or known.tool else known
+            same = next((one for one in self._parts.calls if one.call_id == call_id), None)
+            known = same or (known if known is not None and _goes_on(known, tool) else None)
+        elif tool:
+            known = known if known is not None and _goes_on(known, tool) else None
         else:
             known = known or self._current
         if known is None:
@@ -212,20 +233,22 @@ class ChatAssembler:
         if text_member(choice, "native_finish_reason") in _CUT:
             # OpenRouter says `tool_calls` of a turn that the service behind it cut inside the arguments.
             reason = "length"
-        failed = _FAILED.get(reason)
+        where = self._context.target.provider
+        if choice.get("error"):
+            raise in_band_failure(choice["error"], where=where)
+        failed = _FAILED.get(reason.lower())
         if failed is not None:
-            raise plain_failure(
-                "overloaded" if failed == "overloaded" else "server",
-                f"{self._context.target.provider}: the reply ended with {reason!r}",
-                code=reason,
-            )
-        stop = _STOPS.get(reason, "end")
+            raise plain_failure(failed, f"{where}: the reply ended with {reason!r}", code=reason)
+        stop = _STOPS.get(reason.lower(), "end")
         # The first reason that cuts the reply stays: a later plain `stop` does not make it whole.
         if self._stop not in {"length", "filtered"}:
             self._stop = stop
 
     def _count(self, body: JsonObject) -> None:
         usage = member(body, "usage") or member(member(body, "x_groq"), "usage")
+        for choice in members(body, "choices") if not usage else []:
+            # Moonshot's streams count there.
+            usage = member(choice, "usage")
         if usage:
             self._usage = _usage(usage, body)
         elif body.get("cost") is not None:
@@ -236,14 +259,28 @@ class ChatAssembler:
         return f"call_{self._context.turn}_{mark}_{number}"
 
 
+def _goes_on(call: CallInProgress, tool: str) -> bool:
+    """Whether a fragment that names this tool, or none, may belong to a call: its arguments have no end."""
+    if tool and call.tool and tool != call.tool:
+        return False
+    return not any(call.pieces) or bool(read_arguments("".join(call.pieces))[1])
+
+
 def _usage(usage: JsonObject, body: JsonObject) -> Usage:
     prompt = member(usage, "prompt_tokens_details")
     reply = member(usage, "completion_tokens_details")
+    taken, given = whole_number(usage.get("prompt_tokens")), whole_number(usage.get("completion_tokens"))
+    thoughts = whole_number(reply.get("reasoning_tokens") or usage.get("reasoning_tokens"))
+    beside = whole_number(usage.get("total_tokens")) - taken - given
+    if beside > 0 and (beside == thoughts or not (thoughts or prompt)):
+        # xAI and Gemini's OpenAI door count thoughts beside the reply; the latter has no figure for them.
+        given, thoughts = given + beside, beside
     counted = Usage(
-        input_tokens=whole_number(usage.get("prompt_tokens")),
-        output_tokens=whole_number(usage.get("completion_tokens")),
+        input_tokens=taken,
+        output_tokens=given,
         cache_read_tokens=max(
             whole_number(prompt.get("cached_tokens")),
+            whole_number(usage.get("cached_tokens")),
             whole_number(usage.get("prompt_cache_hit_tokens")),
             whole_number(usage.get("cache_read_input_tokens")),
         ),
@@ -251,7 +288,7 @@ def _usage(usage: JsonObject, body: JsonObject) -> Usage:
             whole_number(prompt.get("cache_write_tokens")),
             whole_number(usage.get("cache_creation_input_tokens")),
         ),
-        reasoning_tokens=whole_number(reply.get("reasoning_tokens") or usage.get("reasoning_tokens")),
+        reasoning_tokens=thoughts,
     )
     return _with_cost(counted, {**body, "usage": usage})
 

@@ -7,6 +7,7 @@ import json
 
 from agentctl.llm.assemble import Assembler
 from agentctl.llm.base import ModelRequest
+from agentctl.llm.identifiers import plain_id, plain_name
 from agentctl.llm.openai_responses_reply import ResponsesAssembler
 from agentctl.llm.wire import ReplyContext, Target
 from agentctl.protocol.messages import (
@@ -87,7 +88,8 @@ def _settings(request: ModelRequest, target: Target) -> JsonObject:
             }
         }
     if request.reasoning_effort and target.facts.thinking != "none":
-        found["reasoning"] = {"effort": request.reasoning_effort}
+        effort = request.reasoning_effort
+        found["reasoning"] = {"effort": (effort == "none" and target.facts.least_effort) or effort}
     if request.max_output_tokens is not None and not target.says("no_max_tokens"):
         found["max_output_tokens"] = request.max_output_tokens
     if request.temperature is not None and target.facts.sampling is not False:
@@ -127,7 +129,19 @@ def _items(message: Message, target: Target) -> list[JsonValue]:
             return [_output(result)]
         case AssistantMessage(parts=said, model=model):
             mine = model.partition(":")[0] == target.provider
+            if mine and target.says("stateless") and _lost_thoughts(message):
+                # Items are not kept there: without their encrypted thoughts the ids of a reply name nothing.
+                said, mine = tuple(part for part in said if not isinstance(part, ReasoningPart)), False
             return [item for part in said for item in _said(part, mine=mine)]
+
+
+def _lost_thoughts(message: AssistantMessage) -> bool:
+    return any(
+        isinstance(part, ReasoningPart)
+        and part.opaque.get("type", "reasoning") == "reasoning"
+        and not part.opaque.get("encrypted_content")
+        for part in message.parts
+    )
 
 
 def _message_item(role: str, content: list[JsonObject]) -> JsonObject:
@@ -149,7 +163,7 @@ def _output(result: ToolResult) -> JsonObject:
     output: JsonValue = result.text
     if result.images:
         output = [{"type": "input_text", "text": result.text}, *(_input(image) for image in result.images)]
-    return {"type": "function_call_output", "call_id": result.call_id, "output": output}
+    return {"type": "function_call_output", "call_id": plain_id(result.call_id), "output": output}
 
 
 def _said(part: TextPart | ReasoningPart | RefusalPart | ToolCall, *, mine: bool) -> list[JsonObject]:
@@ -168,8 +182,8 @@ def _said(part: TextPart | ReasoningPart | RefusalPart | ToolCall, *, mine: bool
         case ToolCall():
             item: JsonObject = {
                 "type": "function_call",
-                "call_id": part.call_id,
-                "name": part.tool,
+                "call_id": plain_id(part.call_id),
+                "name": plain_name(part.tool),
                 "arguments": json.dumps(part.arguments, ensure_ascii=False, separators=(",", ":")),
             }
             return [{**item, **part.opaque} if mine else item]

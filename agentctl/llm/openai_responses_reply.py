@@ -29,6 +29,9 @@ class ResponsesAssembler:
         self._parts = PartList(context.emit)
         self._calls: dict[str, CallInProgress] = {}
         self._items: set[str] = set()
+        """The items whose own events gave them whole."""
+        self._by_id: set[str] = set()
+        """The keys of items whose events say no place."""
         self._stop: StopReason | None = None
         self._seen = False
         self._response_id = ""
@@ -41,9 +44,8 @@ class ResponsesAssembler:
         match kind:
             case "response.output_text.delta":
                 self._parts.text(text_member(event, "delta"), key)
-            case "response.function_call_arguments.delta":
-                if (call := self._calls.get(key)) is not None:
-                    call.pieces.append(text_member(event, "delta"))
+            case "response.function_call_arguments.delta" | "response.function_call_arguments.done":
+                self._arguments(event, key)
             case "response.reasoning_summary_text.delta" | "response.reasoning_text.delta":
                 self._parts.reasoning(text_member(event, "delta"), key)
             case "response.reasoning_summary_part.added":
@@ -74,6 +76,10 @@ class ResponsesAssembler:
         """Return whether the response has ended."""
         return self._stop is not None
 
+    def stopped(self) -> bool:
+        """Return the same as `done`."""
+        return self.done()
+
     def empty(self) -> bool:
         """Return whether no response was seen."""
         return not self._seen
@@ -92,10 +98,21 @@ class ResponsesAssembler:
         index = event.get("output_index")
         if isinstance(index, int):
             return str(index)
-        return text_member(event, "item_id") or text_member(member(event, "item"), "id")
+        by_id = text_member(event, "item_id") or text_member(member(event, "item"), "id")
+        self._by_id.add(by_id)
+        return by_id
+
+    def _arguments(self, event: JsonObject, key: str) -> None:
+        call = self._calls.get(key)
+        if call is None:
+            return
+        call.pieces.append(text_member(event, "delta"))
+        if whole := text_member(event, "arguments"):
+            call.pieces = [whole]
 
     def _item(self, item: JsonObject, key: str, *, ended: bool) -> None:
-        self._items.add(key)
+        if ended:
+            self._items.add(key)
         match text_member(item, "type"):
             case "function_call":
                 self._function_call(item, key, ended=ended)
@@ -150,11 +167,14 @@ class ResponsesAssembler:
                 response.get("error") or "the response failed", where=self._context.target.provider
             )
         for index, item in enumerate(members(response, "output")):
-            if str(index) not in self._items and text_member(item, "id") not in self._items:
-                self._item(item, str(index), ended=True)
+            by_id = text_member(item, "id")
+            if str(index) not in self._items and by_id not in self._items:
+                self._item(item, by_id if by_id in self._by_id else str(index), ended=True)
         usage = member(response, "usage")
         if usage:
             self._usage = _usage(usage)
+        if kind in {"response.queued", "response.in_progress"}:
+            return
         self._stop = "end"
         if kind == "response.incomplete":
             reason: JsonValue = member(response, "incomplete_details").get("reason")

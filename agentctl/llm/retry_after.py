@@ -4,6 +4,8 @@ import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 
+from agentctl.protocol.values import JsonValue
+
 _DATE = re.compile(
     r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun), (\d{2}) ([A-Z][a-z]{2}) (\d{4}) (\d{2}):(\d{2}):(\d{2}) GMT"
 )
@@ -35,6 +37,15 @@ def retry_after_s(header: Callable[[str], str], *, now: datetime | None = None) 
     except ValueError:
         return None
     return _sane((moment - (now or datetime.now(UTC))).total_seconds())
+
+
+def delay_of(details: JsonValue) -> float | None:
+    """Return the seconds to wait that Google's error details ask for (`RetryInfo`), or None. Total."""
+    for one in details if isinstance(details, list) else []:
+        delay = one.get("retryDelay") if isinstance(one, dict) else None
+        if isinstance(delay, str) and _NUMBER.fullmatch(delay.removesuffix("s")):
+            return _sane(float(delay.removesuffix("s")))
+    return None
 
 
 def _sane(seconds: float) -> float | None:

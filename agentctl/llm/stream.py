@@ -173,10 +173,11 @@ class BodyDecoder:
 
 
 def parse_json(data: bytes) -> JsonValue:
-    """Return the JSON value in `data`.
+    """Return the JSON value in `data`. Bytes that are no UTF-8, and bare control characters, are passed over.
 
     Raises:
-        ValueError: it is not JSON, or not UTF-8.
+        ValueError: it is not JSON.
     """
-    value: JsonValue = json.loads(data)
+    text = data.removeprefix(_BOM).decode("utf-8", errors="replace")
+    value: JsonValue = json.loads(text, strict=False)
     return value

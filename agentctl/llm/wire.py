@@ -242,22 +242,27 @@ async def read_reply(
 
 
 class _Reader:
-    __slots__ = ("_assembler", "_source")
+    __slots__ = ("_assembler", "_broken", "_source")
 
     def __init__(self, assembler: Assembler, source: BodySource) -> None:
         self._assembler = assembler
         self._source = source
+        self._broken = False
 
     def take(self, event: ServerEvent) -> None:
         if self._assembler.done():
             return
+        if self._broken:
+            # A piece of the reply is lost, and what follows would be put in its place.
+            where = self._source.target.provider
+            raise plain_failure("server", f"{where}: an event is no JSON", request_id=self._source.request_id)
         if event.data.strip() == _DONE:
             self._assembler.feed({}, "[DONE]")
             return
         try:
             value = parse_json(event.data)
         except (ValueError, RecursionError):
-            # Half an event at the end of a cut stream; the missing terminator tells the rest.
+            self._unreadable(event)
             return
         if isinstance(value, list) and event.name == "whole":
             for one in value:
@@ -266,9 +271,21 @@ class _Reader:
         elif isinstance(value, dict):
             self._object(value, event.name)
 
+    def _unreadable(self, event: ServerEvent) -> None:
+        """Lines of JSON where one document was asked for; or half an event, as at the end of a cut stream.
+
+        In the latter case the missing terminator tells the rest, unless more events follow.
+        """
+        lines = event.data.strip().split(b"\n")
+        if event.name == "whole" and len(lines) > 1 and _is_json(lines[0]):
+            for line in lines:
+                self.take(ServerEvent("", line))
+        elif event.data.lstrip().startswith(b"{"):
+            self._broken = True
+
     def _object(self, value: JsonObject, name: str) -> None:
         error = value.get("error")
-        if error or name == "error":
+        if (error or name == "error") and not self._assembler.stopped():
             raise in_band_failure(
                 error or value, where=self._source.target.provider, request_id=self._source.request_id
             )
@@ -276,6 +293,14 @@ class _Reader:
             self._assembler.whole(value)
         else:
             self._assembler.feed(value, name)
+
+
+def _is_json(data: bytes) -> bool:
+    try:
+        parse_json(data)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def _joined(base: str, path: str) -> str:
@@ -299,20 +324,22 @@ async def _refusal(response: HttpResponse, provider: str) -> ModelCallFailed:
     content_type = response.header("content-type")
     status = response.status
     request_id = _request_id(response)
+    waits = retry_after_s(response.header)
     try:
         told = read_error(parse_json(raw.removeprefix(b"data:").strip()))
-    except ValueError:
+    except (ValueError, RecursionError):
         said = unreadable(raw, content_type=content_type)
         message, code = f"{provider} answers HTTP {status}: {said}", ""
     else:
         message, code = f"{provider} answers HTTP {status}: {told.message}", told.code
         request_id = request_id or told.request_id
+        waits = told.retry_after_s if waits is None else waits
     failure = status_failure(
         status,
         message,
         code=code,
         request_id=request_id,
-        retry_after_s=retry_after_s(response.header),
+        retry_after_s=waits,
     )
     advised = response.header("x-should-retry").lower()
     if advised not in {"true", "false"} or failure.details.next_model:

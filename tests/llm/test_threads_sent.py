@@ -1,0 +1,218 @@
+"""Threads that another service, another model or a mistake began, as each service takes them."""
+
+import json
+from typing import Any
+
+import pytest
+from adapters import WIRES, target
+
+from agentctl.llm.base import ModelRequest
+from agentctl.llm.catalogue import ModelFacts
+from agentctl.llm.endpoints import protocol_of
+from agentctl.protocol.messages import (
+    AssistantMessage,
+    AssistantPart,
+    ImagePart,
+    Message,
+    ReasoningPart,
+    TextPart,
+    ToolCall,
+    ToolMessage,
+    ToolResult,
+    UserMessage,
+    user_text,
+)
+
+KIMI = "functions.read_file:0"
+LONG = "call_" + "x" * 80
+
+
+def sent(
+    *messages: Message,
+    to: str = "svc:m",
+    facts: ModelFacts | None = None,
+    dialect: dict[str, object] | None = None,
+    **settings: Any,
+) -> dict[str, Any]:
+    aim = target(to, facts, dialect)
+    request = ModelRequest(system="", messages=messages, **settings)
+    return json.loads(json.dumps(protocol_of(WIRES.get(aim.provider, "openai-chat")).body(request, aim)))
+
+
+def said(*parts: AssistantPart, by: str = "other:m") -> AssistantMessage:
+    return AssistantMessage(parts=parts, model=by, stop="tool_calls")
+
+
+def call(call_id: str = "a", tool: str = "f") -> ToolCall:
+    return ToolCall(call_id=call_id, tool=tool, arguments={"x": 1})
+
+
+def answer(call_id: str = "a", tool: str = "f", *, text: str = "ok", pictures: int = 0) -> ToolMessage:
+    images = tuple(ImagePart(media_type="image/png", data="AAAA") for _ in range(pictures))
+    return ToolMessage(result=ToolResult(call_id=call_id, tool=tool, outcome="ok", text=text, images=images))
+
+
+def ids(value: object) -> list[str]:
+    """All ids of calls in a body, in order."""
+    if isinstance(value, list):
+        return [one for item in value for one in ids(item)]
+    if not isinstance(value, dict):
+        return []
+    names = ("call_id", "tool_call_id", "tool_use_id")
+    own = [value[name] for name in names if name in value]
+    if value.get("type") in {"tool_use", "function"} and "id" in value:
+        own.append(value["id"])
+    return own + [one for item in value.values() for one in ids(item)]
+
+
+@pytest.mark.parametrize("call_id", [KIMI, LONG, "é", "a|b"])
+@pytest.mark.parametrize("to", ["anthropic:m", "openai:m"])
+def test_an_id_that_a_service_would_refuse_is_written_plainly_and_alike(to: str, call_id: str) -> None:
+    body = sent(said(call(call_id)), answer(call_id), to=to)
+    first, second = ids(body)
+    assert first == second
+    assert first.replace("_", "").replace("-", "").isalnum()
+    assert first.isascii()
+    assert len(first) <= 64
+
+
+def test_two_ids_that_differ_in_what_is_refused_stay_two() -> None:
+    body = sent(said(call("a:1"), call("a.1")), answer("a:1"), answer("a.1"), to="anthropic:m")
+    first, second, *answers = ids(body)
+    assert first != second
+    assert answers == [first, second]
+
+
+def test_an_id_that_fits_is_not_touched() -> None:
+    assert ids(sent(said(call("toolu_01-x")), answer("toolu_01-x"), to="anthropic:m")) == ["toolu_01-x"] * 2
+
+
+def test_mistral_gets_nine_letters_for_calls_of_others_and_its_own_as_they_were() -> None:
+    rule = {"call_ids": "nine"}
+    other = ids(sent(said(call(KIMI)), answer(KIMI), to="mistral:m", dialect=rule))
+    own = ids(sent(said(call("c_1"), by="mistral:m"), answer("c_1"), to="mistral:m", dialect=rule))
+    assert other[0] == other[1]
+    assert len(other[0]) == 9
+    assert other[0].isalnum()
+    assert own == ["c_1", "c_1"]
+
+
+def test_openai_gets_ids_of_at_most_forty() -> None:
+    found = ids(sent(said(call(LONG)), answer(LONG), dialect={"call_ids": "forty"}))
+    assert len(found[0]) == 40
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("tool", ["functions.read_file", "read file", "", "x" * 200])
+@pytest.mark.parametrize("to", ["svc:m", "openai:m", "anthropic:m", "gemini:m", "ollama:m"])
+def test_a_name_that_a_model_made_up_does_not_break_the_thread(to: str, tool: str) -> None:
+    body = json.dumps(sent(user_text("go"), said(call(tool=tool)), answer(tool=tool), to=to))
+    name = json.loads(body.partition('"name": ')[2].partition(",")[0].rstrip("}]"))
+    assert name
+    assert len(name) <= 128
+    assert name.replace("_", "").replace("-", "").isalnum()
+
+
+def test_pictures_follow_the_last_answer_of_a_turn() -> None:
+    body = sent(
+        user_text("go"), said(call("a"), call("b")), answer("a", pictures=1), answer("b", pictures=1),
+        user_text("and?"),
+    )  # fmt: skip
+    assert [one["role"] for one in body["messages"]] == ["user", "assistant", "tool", "tool", "user", "user"]
+    assert len(body["messages"][4]["content"]) == 2
+
+
+def test_deepseek_thinking_gets_thoughts_even_of_a_call_that_has_none() -> None:
+    dialect = {"reasoning": "thinking", "reasoning_back": "reasoning_content"}
+    thread = (user_text("go"), said(call()), answer())
+    thinking = sent(*thread, to="deepseek:m", dialect=dialect, reasoning_effort="high")
+    silent = sent(*thread, to="deepseek:m", dialect=dialect, reasoning_effort="none")
+    assert thinking["messages"][1]["reasoning_content"] == ""
+    assert "reasoning_content" not in silent["messages"][1]
+
+
+def test_gemini_three_takes_unsigned_calls_by_the_services_own_word() -> None:
+    thread = (user_text("go"), said(call("a"), call("b")), answer("a"), answer("b"))
+    parts = sent(*thread, to="gemini:m", facts=ModelFacts(thinking="level"))["contents"][1]["parts"]
+    assert [part.get("thoughtSignature") for part in parts] == ["skip_thought_signature_validator", None]
+    older = sent(*thread, to="gemini:m", facts=ModelFacts(thinking="budget"))["contents"][1]["parts"]
+    assert not any("thoughtSignature" in part for part in older)
+
+
+def test_gemini_three_keeps_the_signature_that_a_call_has() -> None:
+    signed = ToolCall(call_id="a", tool="f", opaque={"thoughtSignature": "s1"})
+    body = sent(
+        user_text("go"), said(signed, call("b"), by="gemini:m"), answer("a"), answer("b"),
+        to="gemini:m", facts=ModelFacts(thinking="level"),
+    )  # fmt: skip
+    parts = body["contents"][1]["parts"]
+    assert [part.get("thoughtSignature") for part in parts] == ["s1", None]
+
+
+def test_gemini_that_always_thinks_gets_its_least_budget() -> None:
+    facts = ModelFacts(thinking="budget", least_thinking=128)
+    body = sent(user_text("go"), to="gemini:m", facts=facts, reasoning_effort="none")
+    assert body["generationConfig"]["thinkingConfig"]["thinkingBudget"] == 128
+
+
+@pytest.mark.parametrize("to", ["openai:m", "svc:m"])
+def test_no_effort_is_the_least_where_a_model_cannot_do_without(to: str) -> None:
+    facts = ModelFacts(thinking="effort", least_effort="minimal")
+    body = sent(user_text("go"), to=to, facts=facts, reasoning_effort="none")
+    assert (body.get("reasoning_effort") or body["reasoning"]["effort"]) == "minimal"
+
+
+def test_no_effort_is_asked_of_a_model_that_has_none() -> None:
+    facts = ModelFacts(thinking="none")
+    assert "reasoning_effort" not in sent(user_text("go"), facts=facts, reasoning_effort="low")
+
+
+def test_thoughts_that_were_kept_nowhere_do_not_go_back_by_id() -> None:
+    reply = AssistantMessage(
+        parts=(
+            ReasoningPart(text="hm", opaque={"id": "rs_1", "summary": []}),
+            TextPart(text="I look.", opaque={"id": "msg_1"}),
+            ToolCall(call_id="a", tool="f", opaque={"id": "fc_1"}),
+        ),
+        model="openai:m",
+    )
+    body = sent(user_text("go"), reply, answer(), to="openai:m", dialect={"stateless": True})
+    assert [one["type"] for one in body["input"]] == [
+        "message", "message", "function_call", "function_call_output",
+    ]  # fmt: skip
+    assert not any("id" in one for one in body["input"])
+    kept = sent(user_text("go"), reply, answer(), to="openai:m")
+    assert [one.get("id") for one in kept["input"]] == [None, "rs_1", "msg_1", "fc_1", None]
+
+
+def test_encrypted_thoughts_go_back_with_their_ids() -> None:
+    thought = ReasoningPart(opaque={"id": "rs_1", "summary": [], "encrypted_content": "e"})
+    reply = said(thought, ToolCall(call_id="a", tool="f", opaque={"id": "fc_1"}), by="openai:m")
+    body = sent(user_text("go"), reply, answer(), to="openai:m", dialect={"stateless": True})
+    assert [one.get("id") for one in body["input"]] == [None, "rs_1", "fc_1", None]
+
+
+def test_anthropic_gets_no_text_of_blanks() -> None:
+    body = sent(
+        user_text("go"), said(TextPart(text=" \n"), call(), by="anthropic:m"), answer(text="\n"),
+        UserMessage(parts=(TextPart(text="  "), TextPart(text="on"))),
+        to="anthropic:m",
+    )  # fmt: skip
+    texts = [block["text"] for turn in body["messages"] for block in turn["content"] if "text" in block]
+    assert texts == ["go", "on"]
+    assert "content" not in body["messages"][2]["content"][0]
+
+
+@pytest.mark.parametrize(("choice", "thinks"), [("auto", True), ("required", False), ("f", False)])
+def test_anthropic_gets_no_budget_together_with_a_forced_call(choice: str, *, thinks: bool) -> None:
+    facts = ModelFacts(thinking="budget", max_output_tokens=32_000)
+    body = sent(user_text("go"), to="anthropic:m", facts=facts, reasoning_effort="low", tool_choice=choice)
+    assert ("thinking" in body) is thinks
+
+
+def test_a_signature_of_geminis_openai_door_goes_back_to_the_service_it_came_from_alone() -> None:
+    signed = ToolCall(call_id="a", tool="f", opaque={"extra_content": {"google": {"thought_signature": "s"}}})
+    own = sent(said(signed, by="svc:m"), answer())
+    other = sent(said(signed, by="else:m"), answer())
+    assert "extra_content" in own["messages"][0]["tool_calls"][0]
+    assert "extra_content" not in other["messages"][0]["tool_calls"][0]
