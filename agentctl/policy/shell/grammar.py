@@ -16,6 +16,9 @@ MAX_TEXT = 64 * 1024
 _END: frozenset[str] = frozenset()
 _PARENTHESIS = frozenset({")"})
 _STOP_WORD = re.compile(r"[a-z}]+(?=[ \t\n;&|<>()]|\Z)")
+_COMPOUND = re.compile(r"\[\[|[({]|(?:if|while|until|for|case|select|function|coproc)\b")
+_TIME_POSIX = re.compile(r"-(?:\\\n)*p(?:\\\n)*(?=[ \t])")
+_TIME_END = re.compile(r"-(?:\\\n)*-(?:\\\n)*(?=[ \t])")
 
 
 class Reader(CompoundReader):
@@ -200,7 +203,7 @@ class Reader(CompoundReader):
 
     def _prefixes(self) -> bool:
         """Read `!` and `time` in front of a pipeline; returns whether its status is turned around."""
-        negated = False
+        negated = timed = False
         while True:
             text, pos = self.text, self.pos
             if text.startswith("!", pos) and text[pos + 1 : pos + 2] in {" ", "\t"}:
@@ -208,9 +211,16 @@ class Reader(CompoundReader):
                 negated = not negated
             elif text.startswith("time", pos) and text[pos + 4 : pos + 5] in {" ", "\t"}:
                 self.pos += 4
-                self.blanks()
-                if text.startswith("-p", self.pos) and text[self.pos + 2 : self.pos + 3] in {" ", "\t"}:
-                    self.pos += 2
+                timed = True
+                # Two words that belong to `time` itself; bash takes them in this order only.
+                for option in (_TIME_POSIX, _TIME_END):
+                    self.blanks()
+                    if (found := option.match(text, self.pos)) is not None:
+                        self.pos = found.end()
             else:
+                if timed and self.depth and _COMPOUND.match(text, pos):
+                    # At the start of a substitution bash 5.2 takes `[[` for a program here, and `>` for a
+                    # redirect.
+                    raise Refused("`time` stands before a compound command in parentheses")
                 return negated
             self.blanks()

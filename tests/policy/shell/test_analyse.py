@@ -31,6 +31,11 @@ def writes(line: str) -> list[str]:
         ("case x in a) b;; (c|d) e;& *) f; esac", [("b",), ("e",), ("f",)]),
         ("( a; { b; } )", [("a",), ("b",)]),
         ("! time -p a", [("a",)]),
+        ("time -- a b", [("a", "b")]),
+        ("time -p -- >f a", [("a",)]),
+        ("time -\\\np\\\n -\\\n-\\\n a", [("a",)]),
+        ("time -- -p a", [("-p", "a")]),
+        ("time '--' a", [("--", "a")]),
         ("cp f{,.bak}", [("cp", "f", "f.bak")]),
         ("echo x # it's\nrm y", [("echo", "x"), ("rm", "y")]),
         ("cat <<'E' | sh2\n$(rm x)\nE\nnext", [("cat",), ("sh2",), ("next",)]),
@@ -54,6 +59,8 @@ def test_every_command_of_a_clear_line_is_listed(line: str, expected: list[tuple
         "[[ $x -eq 1 ]]", "let x", "test -v 'a[$(rm)]'", "printf -v 'a[$(rm)]' x", "ls\rrm", "PATH=/x",
         "git log &&&",
         "ls &&", "{ && ls; }", "ls *(e:x:)", "echo x >& '$(rm)'", "echo x > $f", "'open", "cat <<E",
+        "echo $(time -p [[ a > f ]])",
+        "cat <(time ! [[ a > f ]])",
     ],
 )  # fmt: skip
 def test_what_cannot_be_told_is_opaque(line: str) -> None:
