@@ -11,12 +11,22 @@ def main() -> None:
     """Run the command line and exit with its code."""
     _open_what_came_closed()
     if sys.argv[1:] == ["--version"]:
-        sys.stdout.write(f"agentctl {__version__}\n")
-        return
+        sys.exit(_say_version())
     _speak_utf_8()
     from agentctl.cli.app import run_app  # noqa: PLC0415 - start-up: nothing heavy before --version
 
     sys.exit(run_app())
+
+
+def _say_version() -> int:
+    try:
+        os.write(1, f"agentctl {__version__}\n".encode())
+    except BrokenPipeError:
+        return 0
+    except OSError as error:
+        sys.stderr.write(f"agentctl: standard output: {error.strerror}\n")
+        return 1
+    return 0
 
 
 def _speak_utf_8() -> None:

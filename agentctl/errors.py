@@ -149,6 +149,15 @@ class ToolError(Exception):
     """A tool call failed in a way that the model can act on; the text says what would work."""
 
 
+def file_fault(error: OSError | ValueError) -> str:
+    """Return why a file could not be read or written, in words for a person, without numbers and paths."""
+    if isinstance(error, UnicodeDecodeError):
+        return f"it is not UTF-8 text (byte 0x{error.object[error.start]:02x} at {error.start:,})"
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    return str(error)
+
+
 def known_error(group: BaseExceptionGroup[BaseException]) -> AgentctlError | None:
     """Return the first error of a group that holds nothing but errors a person must act on; else None.
 

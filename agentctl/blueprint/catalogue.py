@@ -1,6 +1,7 @@
 """Blueprints by name: the user's own, then those that ship with agentctl; and by path."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from agentctl.blueprint.load import load_blueprint
@@ -44,8 +45,9 @@ def find(name_or_path: str) -> Entry:
     if not ("/" in name_or_path or name_or_path.endswith(".toml") or name_or_path in {".", "..", "~"}):
         return _by_name(name_or_path)
     path = Path(name_or_path).expanduser()
-    if path.is_dir() and (path / "blueprint.toml").is_file():
-        path /= "blueprint.toml"
+    with suppress(OSError):  # a name that no file system takes; reading it says so
+        if path.is_dir() and (path / "blueprint.toml").is_file():
+            path /= "blueprint.toml"
     return Entry(name=path.stem, path=path, found_by="path")
 
 
@@ -68,12 +70,22 @@ def _by_name(name: str) -> Entry:
     names = [entry.name for entry in known]
     suggestion = nearest(name, names)
     meant = f" Did you mean {suggestion!r}?" if suggestion else ""
-    if Path(name).exists():
-        meant = f" For the file of that name write './{name}'."
+    file = _file_of_that_name(name)
+    if file:
+        meant = f" For the file of that name write './{file}'."
     raise UsageError(
         f"There is no blueprint named {name!r}.{meant}",
         hint=f"known: {', '.join(names) or 'none'}; a path needs a slash or ends in .toml",
     )
+
+
+def _file_of_that_name(name: str) -> str:
+    """Return the file in the current directory that `name` may mean; empty when there is none."""
+    with suppress(OSError, ValueError):
+        for file in (name, f"{name}.toml"):
+            if name and Path(file).exists():
+                return file
+    return ""
 
 
 def _folders() -> tuple[tuple[Path, FoundBy], ...]:

@@ -6,7 +6,7 @@ from pathlib import Path
 from types import ModuleType
 
 from agentctl.blueprint.trust import Trust
-from agentctl.errors import InvalidInput, Position, Problem
+from agentctl.errors import InvalidInput, Position, Problem, file_fault
 
 
 class CodeLoader:
@@ -59,7 +59,7 @@ class CodeLoader:
         try:
             data = path.read_bytes()
         except OSError as error:
-            raise _invalid(position, f"{place!r} can't be read: {error}") from None
+            raise _invalid(position, f"{place!r} can't be read: {file_fault(error)}") from None
         if self._needed and hashlib.sha256(data).hexdigest() != self._trusted.get(path):
             raise _invalid(position, f"{place!r} is not what was trusted")
         return data

@@ -11,7 +11,7 @@ from typer import _click as click  # the click that typer carries; typer is pinn
 from typer.core import TyperGroup
 
 from agentctl import __version__
-from agentctl.errors import AgentctlError, ExitCode, InvalidInput, known_error
+from agentctl.errors import AgentctlError, ExitCode, InvalidInput, file_fault, known_error
 from agentctl.toml.words import nearest
 
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -109,18 +109,24 @@ def _root(
 def run_app(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; every error becomes a sentence on stderr."""
     try:
-        result = app(args=arguments, standalone_mode=False)
+        result = app(args=arguments, prog_name="agentctl", standalone_mode=False)
+        sys.stdout.flush()  # what can't be written is told here, and not by the interpreter's end
     except typer.Abort:
         return int(ExitCode.SIGINT)
     except click.exceptions.ClickException as error:
-        error.show(sys.stderr)
+        from agentctl.cli.usage import show_usage_error  # noqa: PLC0415 - only after a mistake
+
+        show_usage_error(error, sys.stderr)
         return int(ExitCode.USAGE)
     except AgentctlError as error:
         return report(error)
     except BrokenPipeError:
-        # The reader went away: point stdout elsewhere, or the interpreter complains while it exits.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return int(ExitCode.FINISHED)
+        return _reader_gone()
+    except SystemExit as ended:
+        # typer meets a broken pipe first, and leaves.
+        return _reader_gone() if isinstance(ended.__context__, BrokenPipeError) else _code_of(ended)
+    except OSError as error:
+        return report_machine(error)
     except BaseExceptionGroup as group:
         known = known_error(group)
         return _bug() if known is None else report(known)
@@ -138,6 +144,35 @@ def report(error: AgentctlError) -> int:
     if error.hint:
         sys.stderr.write(f"  hint: {error.hint}\n")
     return int(error.exit_code)
+
+
+def report_machine(error: OSError) -> int:
+    """Tell what the machine refused, such as a full disk: no command is to blame, and no bug."""
+    if os.environ.get("AGENTCTL_DEBUG"):
+        traceback.print_exc()
+    if error.filename is None:
+        where = " (while writing to standard output or to a file of its own)"
+        _drop_stdout()
+    else:
+        where = f": {str(error.filename)!r}"
+    sys.stderr.write(f"agentctl: the machine refused: {file_fault(error)}{where}\n")
+    sys.stderr.write("  hint: what was committed is safe in the journal: agentctl runs list\n")
+    return int(ExitCode.FAILED)
+
+
+def _reader_gone() -> int:
+    """Leave quietly: the reader of stdout, such as `head`, has seen enough."""
+    _drop_stdout()
+    return int(ExitCode.FINISHED)
+
+
+def _drop_stdout() -> None:
+    # The interpreter would try to write what is buffered while it exits, and complain.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+
+
+def _code_of(ended: SystemExit) -> int:
+    return ended.code if isinstance(ended.code, int) else int(ExitCode.FAILED)
 
 
 def _bug() -> int:

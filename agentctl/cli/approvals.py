@@ -12,6 +12,7 @@ import anyio
 import typer
 
 from agentctl.cli.command_app import command_app
+from agentctl.cli.given import given_text
 from agentctl.cli.reading import Waiting, find, opened_journal, root_of, tree, waiting_questions
 from agentctl.errors import StateConflict, UsageError
 from agentctl.interaction.socket import GiveAnswer, send_request
@@ -29,7 +30,9 @@ app = command_app("Questions that wait for a person: list them, answer them.")
 
 @app.command("list")
 def list_waiting(
-    run: Annotated[str, typer.Argument(help="Only this run and its sub-agents; default: all runs.")] = "",
+    run: Annotated[
+        str, typer.Argument(metavar="RUN", help="Only this run and its sub-agents; default: all runs.")
+    ] = "",
     *,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON array on stdout.")] = False,
 ) -> None:
@@ -48,7 +51,9 @@ def list_waiting(
 
 @app.command("answer")
 def answer(  # noqa: PLR0913 - one parameter an option of the command line
-    run: Annotated[str, typer.Argument(help="The run: its id, a unique beginning of it, or `last`.")],
+    run: Annotated[
+        str, typer.Argument(metavar="RUN", help="The run: its id, a unique beginning of it, or `last`.")
+    ],
     question: Annotated[
         str, typer.Argument(metavar="[ID]", help="The question; may be left out when one waits.")
     ] = "",
@@ -71,7 +76,7 @@ def answer(  # noqa: PLR0913 - one parameter an option of the command line
     """
     choices = {"once": once, "stage": stage, "run": whole_run, "always": always, "no": deny}
     chosen = [name for name, given in choices.items() if given]
-    content = document.read_text("utf-8") if document is not None else ""
+    content = given_text(document, what="--document") if document is not None else ""
     words = PersonAnswer(option=option, text=text, document=content, by="approvals")
     said = _Said(choices=chosen, reason=reason, words=words)
     sys.stderr.write(anyio.run(_answer, run, question, said) + "\n")

@@ -14,7 +14,9 @@ from agentctl.settings.load import load_settings
 from agentctl.toml.words import nearest
 
 app = command_app("Keys of model services, in the desktop's keyring.")
-_PROVIDER = typer.Argument(..., help="The provider: what stands before the colon of its models' names.")
+_PROVIDER = typer.Argument(
+    ..., metavar="PROVIDER", help="The provider: what stands before the colon of its models' names."
+)
 
 
 @app.command("set")

@@ -1,7 +1,6 @@
 """`agentctl batch`: one blueprint over many items, in one process, with one report and one exit code."""
 
 import json as json_module
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -10,6 +9,7 @@ import typer
 
 from agentctl.blueprint.catalogue import load
 from agentctl.cli.command_app import command_app
+from agentctl.cli.given import given_text
 from agentctl.cli.launch import overrides
 from agentctl.cli.launch_many import launch_many
 from agentctl.cli.options import (
@@ -17,7 +17,6 @@ from agentctl.cli.options import (
     Ask,
     Deny,
     Json,
-    Jsonl,
     Limit,
     Model,
     OnAsk,
@@ -26,6 +25,7 @@ from agentctl.cli.options import (
     launch_flags,
     output_of,
 )
+from agentctl.cli.show import recorded
 from agentctl.errors import InvalidInput, Position, Problem, UsageError
 from agentctl.protocol.values import JsonValue
 from agentctl.run.inputs import checked_workdir
@@ -39,7 +39,9 @@ _KEYS = ("task", "inputs", "context", "workdir", "thread")
 
 @app.command()
 def batch(  # noqa: PLR0913 - one parameter an option of the command line
-    blueprint: Annotated[str, typer.Argument(help="A blueprint's name, or the path of its TOML file.")],
+    blueprint: Annotated[
+        str, typer.Argument(metavar="BLUEPRINT", help="A blueprint's name, or the path of its TOML file.")
+    ],
     *,
     inputs: Annotated[
         str,
@@ -49,8 +51,12 @@ def batch(  # noqa: PLR0913 - one parameter an option of the command line
             help='Items, one JSON object a line: {"task": …, "inputs": {…}, "workdir": …}; - is stdin.',
         ),
     ],
-    max_workers: Annotated[int, typer.Option("--max-workers", min=1, help="Runs at the same time.")] = 8,
-    workdir: Annotated[Path, typer.Option("--workdir", help="The folder of items that name none.")] = Path(),
+    max_workers: Annotated[
+        int, typer.Option("--max-workers", metavar="N", min=1, help="Runs at the same time.")
+    ] = 8,
+    workdir: Annotated[
+        Path, typer.Option("--workdir", metavar="DIR", help="The folder of items that name none.")
+    ] = Path(),
     model: Model = "",
     yolo: Yolo = False,
     allow: Allow = None,
@@ -62,26 +68,26 @@ def batch(  # noqa: PLR0913 - one parameter an option of the command line
         str, typer.Option("--trust", metavar="HASH", help="Trust the code this blueprint brings.")
     ] = "",
     json: Json = False,
-    jsonl: Jsonl = False,
+    jsonl: Annotated[
+        bool, typer.Option("--jsonl", help="A JSON line for each run as it ends, and the report last.")
+    ] = False,
     quiet: Quiet = False,
 ) -> int:
     """Run a blueprint once for each line of a file. Exit 0 when all finished.
 
     Each line's run is a run like any other: `agentctl runs list` has it, `agentctl resume` goes on with it.
     """
-    flags = launch_flags(yolo=yolo, allow=allow, ask=ask, deny=deny, on_ask=on_ask, limit=limit)
-    common = Order(workdir=checked_workdir(workdir), flags=flags)
-    loaded = load(blueprint)
-    orders = read_orders(inputs, common)
-    settings = load_settings(overrides(flags.limits, model))
-    return launch_many(
-        settings,
-        loaded,
-        orders,
-        max_workers=max_workers,
-        trust=trust,
-        output=output_of(json=json, jsonl=jsonl, quiet=quiet),
-    )
+    output = output_of(json=json, jsonl=jsonl, quiet=quiet)
+
+    def work() -> int:
+        flags = launch_flags(yolo=yolo, allow=allow, ask=ask, deny=deny, on_ask=on_ask, limit=limit)
+        common = Order(workdir=checked_workdir(workdir), flags=flags)
+        loaded = load(blueprint)
+        orders = read_orders(inputs, common)
+        settings = load_settings(overrides(flags.limits, model))
+        return launch_many(settings, loaded, orders, max_workers=max_workers, trust=trust, output=output)
+
+    return recorded(output, work)
 
 
 def read_orders(source: str, common: Order) -> list[Order]:
@@ -91,13 +97,10 @@ def read_orders(source: str, common: Order) -> list[Order]:
         UsageError: the file cannot be read, or has no item.
         InvalidInput: a line is not an object with these keys; all of them at once.
     """
-    try:
-        text = sys.stdin.read() if source == "-" else Path(source).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"--inputs: cannot read {source!r}: {error}") from error
+    text = given_text(source, what="--inputs")
     orders: list[Order] = []
     problems: list[Problem] = []
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue
         order = _order(line, common)

@@ -12,6 +12,7 @@ from agentctl.settings.edit import set_value, unset_value
 from agentctl.settings.effective import effective
 from agentctl.settings.load import config_file, load_settings, read_key
 from agentctl.settings.settings import Setting
+from agentctl.toml.words import nearest
 
 app = command_app("Show and set the user's config, each value with its source.")
 
@@ -36,7 +37,12 @@ def show(
     Exit 1: nothing is set at KEY.
     """
     wanted = read_key(key) if key else ()
-    found = [one for one in effective(load_settings()) if one.path[: len(wanted)] == wanted]
+    every = effective(load_settings())
+    found = [one for one in every if one.path[: len(wanted)] == wanted]
+    if wanted and not found:
+        near = nearest(key, {".".join(one.path[:depth]) for one in every for depth in (1, len(one.path))})
+        meant = f"; did you mean {near!r}?" if near else ""
+        typer.echo(f"nothing is set at {key!r}{meant}", err=True)
     if json:
         typer.echo(json_text.dumps([_row(one) for one in found], indent=2, ensure_ascii=False, default=str))
     else:
@@ -63,6 +69,7 @@ def set_(
 def unset(key: Key) -> int:
     """Take a value out of config.toml. Exit 1: nobody had set it."""
     if unset_value(read_key(key)):
+        typer.echo(f"{key} is out of {config_file()}", err=True)
         return int(ExitCode.FINISHED)
     typer.echo(f"{key} is not set in {config_file()}", err=True)
     return int(ExitCode.FAILED)

@@ -16,7 +16,9 @@ from agentctl.protocol.events import RunEnded
 
 app = command_app()
 
-_Run = Annotated[str, typer.Argument(help="The run: its id, a unique beginning of it, or `last`.")]
+_Run = Annotated[
+    str, typer.Argument(metavar="RUN", help="The run: its id, a unique beginning of it, or `last`.")
+]
 
 
 @app.command()

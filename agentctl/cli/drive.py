@@ -11,15 +11,15 @@ from typing import Literal
 
 import anyio
 
-from agentctl.errors import ExitCode
+from agentctl.errors import AgentctlError, ExitCode
 from agentctl.interaction.hub import Hub
 from agentctl.interaction.socket import serve_control
-from agentctl.interaction.unattended import RefusedAsk
 from agentctl.locations import live_dir
 from agentctl.protocol.events import RunEnded, RunSuspended
 from agentctl.protocol.questions import Answer
 from agentctl.records import dataclass
 from agentctl.run.recorder import RunRecorder
+from agentctl.run.refused import refused_of
 from agentctl.run.runner import RunEnd, RunParts, run_or_fail
 from agentctl.terminal.api import Device, Ending, Terminal, serve_prompts
 
@@ -95,9 +95,14 @@ def _leave(terminal: Terminal, device: Device | None, stop: Stop) -> None:
     if device is not None:
         device.leave()
     ending = Ending(exit_code=stop.exit_code, reason=stop.reason)
-    last_words = threading.Thread(target=terminal.finish, args=(ending,), daemon=True)
+    last_words = threading.Thread(target=_finish, args=(terminal, ending), daemon=True)
     last_words.start()
     last_words.join(_LAST_WORDS_S)
+
+
+def _finish(terminal: Terminal, ending: Ending) -> None:
+    with suppress(AgentctlError):  # a full disk behind stdout; the exit code says already what happened
+        terminal.finish(ending)
 
 
 async def _open_door(run_id: str, door: Door) -> None:
@@ -133,12 +138,8 @@ async def _keep(parts: RunParts, stop: Stop) -> RunEnd:
 
 
 def _ending(recorder: RunRecorder, end: RunEnd) -> Ending:
-    refused = tuple(
-        RefusedAsk(tool=ask.tool, shown=ask.preview, allow=ask.flags, instead=ask.instead)
-        for ask in recorder.snapshot.refused_asks
-    )
     hint = "" if isinstance(end, RunEnded) and end.outcome == "finished" else resume_hint(recorder, end)
-    return Ending(exit_code=end.exit_code, reason=end.reason, hint=hint, refused=refused)
+    return Ending(exit_code=end.exit_code, reason=end.reason, hint=hint, refused=refused_of(recorder))
 
 
 def resume_hint(recorder: RunRecorder, end: RunEnd) -> str:

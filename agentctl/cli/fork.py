@@ -24,7 +24,13 @@ def fork(
     run: Run = "last",
     *,
     at: Annotated[
-        int, typer.Option("--at", metavar="N", help="The last commit to take along; the latest without it.")
+        int,
+        typer.Option(
+            "--at",
+            metavar="N",
+            help="The last commit to take along; the latest without it.",
+            show_default=False,
+        ),
     ] = 0,
     as_json: AsJson = False,
 ) -> int:

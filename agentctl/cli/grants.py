@@ -9,6 +9,7 @@ import typer
 
 from agentctl.agent.snapshot import RunSnapshot
 from agentctl.cli.command_app import command_app
+from agentctl.cli.options import not_empty
 from agentctl.cli.reading import find, opened_journal
 from agentctl.errors import StateConflict, UsageError
 from agentctl.ids import new_id
@@ -23,10 +24,15 @@ app = command_app()
 
 @app.command()
 def grants(
-    run: Annotated[str, typer.Argument(help="The run, `last`, or RUN/CHILD for a sub-agent.")] = "last",
+    run: Annotated[
+        str, typer.Argument(metavar="RUN", help="The run, `last`, or RUN/CHILD for a sub-agent.")
+    ] = "last",
     *,
     revoke: Annotated[
-        str, typer.Option("--revoke", metavar="KEY", help="Take this one back: 'shell(pytest *)'.")
+        str,
+        typer.Option(
+            "--revoke", metavar="KEY", help="Take this one back: 'shell(pytest *)'.", callback=not_empty
+        ),
     ] = "",
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:

@@ -25,6 +25,7 @@ from agentctl.agent.hook_stack import Acted, HookStack, Member
 from agentctl.blueprint.catalogue import load
 from agentctl.blueprint.model import Blueprint
 from agentctl.cli.command_app import command_app
+from agentctl.cli.given import given_text
 from agentctl.errors import UsageError
 from agentctl.executor.api import Roots
 from agentctl.executor.local import open_executor
@@ -39,7 +40,9 @@ from agentctl.settings.load import load_settings
 
 app = command_app("The hooks of a blueprint and of your config.")
 
-BlueprintName = Annotated[str, typer.Argument(help="A blueprint's name, or the path of its TOML file.")]
+BlueprintName = Annotated[
+    str, typer.Argument(metavar="BLUEPRINT", help="A blueprint's name, or the path of its TOML file.")
+]
 Trusted = Annotated[str, typer.Option("--trust", metavar="HASH", help="Trust the code it brings.")]
 AsJson = Annotated[bool, typer.Option("--json", help="JSON on stdout.")]
 
@@ -183,11 +186,11 @@ async def _answer(stack: HookStack, context: HookContext, given: JsonObject) -> 
 
 
 def _given(path: Path) -> JsonObject:
+    text = given_text(path, what="--event")
     try:
-        text = sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8")
         value: JsonValue = json.loads(text)
-    except (OSError, ValueError) as error:
-        raise UsageError(f"The event {str(path)!r} cannot be read: {error}") from error
+    except ValueError as error:
+        raise UsageError(f"The event {str(path)!r} is not JSON: {error}.") from error
     if not isinstance(value, dict):
         raise UsageError(f"The event {str(path)!r} is not a JSON object.")
     return value

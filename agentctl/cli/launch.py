@@ -93,6 +93,11 @@ async def _start(house: House, blueprint: Blueprint, options: LaunchOptions) -> 
     async with show_run(house, options.output) as view, begun(house, blueprint, order) as parts:
         if options.output:
             _tell_choices(parts)
+        if options.thread and not parts.recorder.snapshot.run_from:
+            sys.stderr.write(
+                f"agentctl: there was no conversation {options.thread!r}; this run begins it "
+                "(agentctl runs show RUN names the thread of a run)\n"
+            )
         code = await view.drive(parts)
     if code == ExitCode.FINISHED:
         house.providers.check_all_read()

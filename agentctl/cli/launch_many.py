@@ -1,8 +1,6 @@
 """Shows many runs as lines on stderr while they go, and one report on stdout at the end."""
 
-import json
-import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import anyio
 
@@ -12,6 +10,7 @@ from agentctl.cli.options import Output
 from agentctl.cli.show import streams_of
 from agentctl.cli.trusting import trust_given
 from agentctl.cli.wiring import open_house
+from agentctl.interaction.unattended import refusal_lines
 from agentctl.protocol.values import JsonObject
 from agentctl.run.house import House
 from agentctl.run.many import ManyResult, exit_code_of, run_many
@@ -19,7 +18,9 @@ from agentctl.run.open_files import make_room
 from agentctl.run.start import Order
 from agentctl.settings.settings import Settings
 from agentctl.terminal.api import open_device, open_terminal, serve_prompts
-from agentctl.terminal.visible import one_line
+from agentctl.terminal.outlet import Outlet, check_written
+from agentctl.terminal.result import header, many_result, record_line
+from agentctl.terminal.visible import exact, one_line, prose
 
 _ANSWER_WIDTH = 100
 
@@ -53,16 +54,18 @@ async def _launch(
     house: House, blueprint: Blueprint, orders: Sequence[Order], max_workers: int, output: Output
 ) -> int:
     told: list[ManyResult] = []
+    streams = streams_of(house)
+    out, err = Outlet(streams.stdout), Outlet(streams.stderr)
+    if output == "jsonl":
+        out.write(record_line(header()))
 
     def ended(result: ManyResult) -> None:
         told.append(result)
         if output == "jsonl":
-            sys.stdout.write(json.dumps({"type": "run", **result.as_json()}) + "\n")
-            sys.stdout.flush()
+            out.write(record_line({"type": "run", **result.as_json()}))
         elif not output:
-            sys.stderr.write(_line(result, len(told), len(orders)) + "\n")
+            err.write(_line(result, len(told), len(orders)) + "\n")
 
-    streams = streams_of(house)
     device = open_device(streams.environ, streams.looks)
     stop = Stop(leave=device.leave if device is not None else lambda: None)
     async with anyio.create_task_group() as group:
@@ -78,7 +81,17 @@ async def _launch(
         device.close()
     results = tuple(sorted(told, key=lambda result: result.index))
     code = stop.exit_code or exit_code_of(results)
-    _report(results, len(orders), code, output)
+    report = many_result(len(orders), sum(one.outcome == "finished" for one in results), code)
+    match output:
+        case "json":
+            out.write(record_line({**report, "runs": [one.as_json() for one in results]}))
+        case "jsonl":
+            out.write(record_line(report))
+        case _:
+            visible = streams.is_terminal(streams.stdout)
+            out.write("".join(f"{_answer(one, visible=visible)}\n" for one in results))
+    err.write("".join(f"{line}\n" for line in _last_lines(results, report, output)))
+    check_written(out)
     return code
 
 
@@ -89,17 +102,14 @@ def _line(result: ManyResult, count: int, total: int) -> str:
     return f"{mark} {count}/{total} {result.run_id or '-'} {result.outcome}: {words}"
 
 
-def _report(results: tuple[ManyResult, ...], total: int, code: int, output: Output) -> None:
-    finished = sum(result.outcome == "finished" for result in results)
-    summary: JsonObject = {"type": "result", "total": total, "finished": finished, "exit_code": code}
-    match output:
-        case "json":
-            rows = [result.as_json() for result in results]
-            sys.stdout.write(json.dumps({**summary, "runs": rows}) + "\n")
-        case "jsonl":
-            sys.stdout.write(json.dumps(summary) + "\n")
-        case _:
-            for result in results:
-                sys.stdout.write(f"{result.answer.rstrip()}\n")
-            if not output:
-                sys.stderr.write(f"{finished} of {total} finished.\n")
+def _answer(result: ManyResult, *, visible: bool) -> str:
+    """Return a run's answer as one paragraph for stdout; on a terminal it is made visible."""
+    return prose(result.answer).rstrip() if visible else result.answer.rstrip()
+
+
+def _last_lines(results: Sequence[ManyResult], report: JsonObject, output: Output) -> Iterator[str]:
+    """Yield what lets the refused asks of all runs through, each once, and how many runs finished."""
+    refused = tuple(ask for one in results for ask in one.refused)
+    yield from map(exact, refusal_lines(refused))
+    if not output:
+        yield f"{report['finished']} of {report['total']} finished."

@@ -13,7 +13,9 @@ from agentctl.journal.store import Record, RunInfo
 from agentctl.protocol.events import MessageAdded, Published, StageEntered
 from agentctl.protocol.messages import AssistantMessage
 from agentctl.terminal.board import Board
-from agentctl.terminal.json_views import event_record, record_line
+from agentctl.terminal.closing import spent_words
+from agentctl.terminal.json_views import event_record
+from agentctl.terminal.result import record_line
 from agentctl.terminal.story import tell
 from agentctl.terminal.visible import prose
 
@@ -22,7 +24,9 @@ app = command_app()
 
 @app.command()
 def log(
-    run: Annotated[str, typer.Argument(help="The run, `last`, or RUN/CHILD for a sub-agent.")] = "last",
+    run: Annotated[
+        str, typer.Argument(metavar="RUN", help="The run, `last`, or RUN/CHILD for a sub-agent.")
+    ] = "last",
     *,
     as_json: Annotated[bool, typer.Option("--json", help="Every event as a JSON line on stdout.")] = False,
 ) -> None:
@@ -40,6 +44,9 @@ def log(
         clock = published.at[11:19]
         for line in _lines(published, board):
             sys.stdout.write(f"{clock}  {line}\n")
+    if not as_json:
+        stands = info.outcome or info.status
+        sys.stdout.write(f"{info.updated[11:19]}  {stands} · {spent_words(board)}\n")
     sys.stdout.flush()
 
 

@@ -47,7 +47,7 @@ def list_servers(
     connect: Annotated[
         bool, typer.Option("--connect", help="Start each one and list its tools; untrusted ones are not.")
     ] = False,
-    workdir: Annotated[Path, typer.Option("--workdir", help="Where servers start.")] = Path(),
+    workdir: Annotated[Path, typer.Option("--workdir", metavar="DIR", help="Where servers start.")] = Path(),
     json: Annotated[bool, typer.Option("--json", help="One JSON array on stdout.")] = False,
 ) -> int:
     """List the MCP servers of the user's config, and of a blueprint. Starts none without --connect.
@@ -132,7 +132,9 @@ def _shown(row: JsonObject) -> str:
 def login(
     server: Annotated[str, typer.Argument(metavar="SERVER", help="A server of the user's config.")],
     *,
-    timeout: Annotated[float, typer.Option("--timeout", help="Seconds to wait for the login.")] = 300.0,
+    timeout: Annotated[
+        float, typer.Option("--timeout", metavar="SECONDS", help="Seconds to wait for the login.")
+    ] = 300.0,
 ) -> int:
     """Log in at a server that speaks OAuth; runs use the login until it ends or `mcp logout`."""
     settings = load_settings(())
@@ -167,7 +169,9 @@ def serve_blueprints(  # noqa: PLR0913 - one parameter an option of the command 
         typer.Argument(metavar="[BLUEPRINT]...", help="Names or paths; all that have a name."),
     ] = None,
     *,
-    workdir: Annotated[Path, typer.Option("--workdir", help="The folder that runs work in.")] = Path(),
+    workdir: Annotated[
+        Path, typer.Option("--workdir", metavar="DIR", help="The folder that runs work in.")
+    ] = Path(),
     model: Model = "",
     yolo: Yolo = False,
     allow: Allow = None,

@@ -16,10 +16,12 @@ from agentctl.llm.local_catalogue import default_model, known_model, obstacle_to
 from agentctl.llm.local_install import Report, install, remove, take_over, verify
 
 app = command_app("Models that run on this machine: install, list, verify, remove.")
-_NAME = typer.Argument("", help="Which model; the embedded default when left out.")
-_PROVIDERS = typer.Option([], "--provider", "-p", help="Only these services; they are asked.")
+_NAME = typer.Argument("", metavar="NAME", help="Which model; the embedded default when left out.")
+_PROVIDERS = typer.Option(
+    [], "--provider", "-p", metavar="PROVIDER", help="Only these services; they are asked."
+)
 _JSON = typer.Option(False, "--json", help="Print a JSON list.")  # noqa: FBT003 - typer's way
-_FROM = typer.Option(None, "--from", help="Take this file instead of fetching the model.")
+_FROM = typer.Option(None, "--from", metavar="FILE", help="Take this file instead of fetching the model.")
 
 
 @app.command("install")
@@ -56,7 +58,7 @@ def verify_model(name: str = _NAME) -> None:
 
 
 @app.command("rm")
-def remove_model(name: str = typer.Argument(..., help="Which model.")) -> None:
+def remove_model(name: str = typer.Argument(..., metavar="NAME", help="Which model.")) -> None:
     """Delete an installed model's file, and what an interrupted install left."""
     model = known_model(name)
     typer.echo(f"{model.name}: {remove(model) / 1e6:,.0f} MB freed")

@@ -17,8 +17,8 @@ app = command_app()
 
 @app.command()
 def msg(
-    run: Annotated[str, typer.Argument(help="The run, `last`, or RUN/CHILD for a sub-agent.")],
-    text: Annotated[str, typer.Argument(help="What to say; - reads it from stdin.")],
+    run: Annotated[str, typer.Argument(metavar="RUN", help="The run, `last`, or RUN/CHILD for a sub-agent.")],
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="What to say; - reads it from stdin.")],
 ) -> None:
     """Say something to a run: it joins the conversation before the next step, or when the run is resumed.
 

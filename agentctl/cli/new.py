@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from agentctl.cli.command_app import command_app
-from agentctl.errors import UsageError
+from agentctl.errors import UsageError, file_fault
 from agentctl.locations import config_dir, shipped_dir
 
 app = command_app()
@@ -107,7 +107,7 @@ def new(
             f"{str(path)!r} is there already.", hint="take another name, or move it away"
         ) from None
     except OSError as error:
-        raise UsageError(f"{str(path)!r} can't be written: {error}.") from None
+        raise UsageError(f"{str(path)!r} can't be written: {file_fault(error)}.") from None
     typer.echo(str(path))
     typer.echo(f"  run it:    agentctl run {word if user else f'./{path}'}", err=True)
     typer.echo(f"  check it:  agentctl check {word if user else f'./{path}'}", err=True)

@@ -1,10 +1,10 @@
 """Options that several commands share, and how their values are read."""
 
-from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
 import typer
 
+from agentctl.cli.given import given_text
 from agentctl.errors import UsageError
 from agentctl.protocol.events import LaunchFlags
 
@@ -12,8 +12,22 @@ Output: TypeAlias = Literal["", "json", "jsonl", "quiet"]
 
 _RULE = "RULE is a tool, a glob or tool(pattern); quote it for your shell."
 
+
+def not_empty(ctx: typer.Context, param: typer.CallbackParam, value: str) -> str:
+    """Refuse an option whose value is empty, as that of a variable which is not set: it would do nothing.
+
+    Raises:
+        BadParameter: it is given and empty.
+    """
+    source = ctx.get_parameter_source(param.name or "")
+    if not value and source is not None and source.name == "COMMANDLINE":
+        raise typer.BadParameter("it is empty; leave the option out, or say a value.", ctx=ctx, param=param)
+    return value
+
+
 Model: TypeAlias = Annotated[
-    str, typer.Option("--model", metavar="PROVIDER:NAME", help="Take this model everywhere.")
+    str,
+    typer.Option("--model", metavar="PROVIDER:NAME", help="Take this model everywhere.", callback=not_empty),
 ]
 Yolo: TypeAlias = Annotated[
     bool, typer.Option("--yolo", help="Ask nobody: an ask becomes allow. Denies and limits hold.")
@@ -92,9 +106,6 @@ def pairs(texts: list[str] | None, option: str) -> dict[str, str]:
         if not equals or not name:
             raise UsageError(f"{option} {text!r} is not NAME=VALUE.", hint=f"write {option} NAME={text}")
         if value.startswith("@"):
-            try:
-                value = Path(value[1:]).read_text(encoding="utf-8")
-            except (OSError, UnicodeDecodeError) as error:
-                raise UsageError(f"{option} {name}: cannot read {value[1:]!r}: {error}") from error
+            value = given_text(value[1:], what=f"{option} {name}")
         found[name] = value
     return found

@@ -30,7 +30,9 @@ app = command_app()
 
 @app.command()
 def plan(  # noqa: PLR0913 - one parameter an option of the command line
-    blueprint: Annotated[str, typer.Argument(help="A blueprint's name, or the path of its TOML file.")],
+    blueprint: Annotated[
+        str, typer.Argument(metavar="BLUEPRINT", help="A blueprint's name, or the path of its TOML file.")
+    ],
     *,
     workdir: Annotated[Path, typer.Option("--workdir", metavar="DIR", help="Where it would work.")] = Path(),
     model: Model = "",

@@ -12,6 +12,7 @@ import anyio
 import typer
 
 from agentctl.cli.command_app import command_app
+from agentctl.cli.given import given_text
 from agentctl.cli.peer_claude import import_claude
 from agentctl.cli.peer_codex import import_codex
 from agentctl.cli.peer_gemini import import_gemini
@@ -38,10 +39,7 @@ def try_cases(
     shell-safe-list are judged with the shipped safe list, all others without. A contested case that is
     decided otherwise is told and counts as passed: docs/policy.md says why it is decided so.
     """
-    try:
-        cases = read_cases(file)
-    except OSError as error:
-        raise UsageError(f"{file} cannot be read: {error.strerror}.") from error
+    cases = read_cases(file)
     results = anyio.run(run_cases, cases)
     failed = [result for result in results if result.failed]
     if json:
@@ -187,10 +185,7 @@ def import_rules(
 
     Nothing is written: look at it, then add it to the file that `agentctl config path` names.
     """
-    try:
-        text = file.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{file} cannot be read: {error}.") from error
+    text = given_text(file, what="rules")
     imported = _imported(peer, file, text)
     toml = imported.toml(f"{peer.value}: {file.name}")
     if json:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from agentctl.cli.given import given_text
 from agentctl.errors import InvalidInput, Position, Problem
 from agentctl.executor.api import Executor
 from agentctl.executor.local import open_executor
@@ -170,11 +171,11 @@ def read_cases(path: Path) -> tuple[Case, ...]:
 
     Raises:
         InvalidInput: a line is not a case; every such line at once.
-        OSError: the file cannot be read.
+        UsageError: the file cannot be read.
     """
     cases: list[Case] = []
     problems: list[Problem] = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), start=1):
+    for number, line in enumerate(given_text(path, what="cases").split("\n"), start=1):
         if not line.strip():
             continue
         try:

@@ -36,9 +36,11 @@ async def find(journal: Journal, name: str) -> RunInfo:
         below = await journal.runs(parent_run=info.run_id)
         fitting = [one for one in below if child and (one.run_id.startswith(child) or one.agent == child)]
         if len(fitting) != 1:
-            known = ", ".join(f"{one.agent} ({one.run_id})" for one in fitting or below) or "none"
-            count = "several sub-agents fit" if fitting else "no sub-agent fits"
-            raise UsageError(f"{count} {child!r} in {info.run_id}: {known}.")
+            known = ", ".join(f"{one.agent} ({one.run_id})" for one in fitting or below)
+            count = "Several sub-agents fit" if fitting else "No sub-agent fits"
+            raise UsageError(
+                f"{count} {child!r} in {info.run_id}" + (f": {known}." if known else "; it started none.")
+            )
         info = fitting[0]
     return info
 

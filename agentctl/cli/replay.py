@@ -78,7 +78,9 @@ def replay(
     policy: Annotated[
         str, typer.Option("--policy", metavar="FILE", help="A config file that stands for yours.")
     ] = "",
-    until: Annotated[int, typer.Option("--until", metavar="N", help="Only up to this commit.")] = 0,
+    until: Annotated[
+        int, typer.Option("--until", metavar="N", help="Only up to this commit.", show_default=False)
+    ] = 0,
     trust: Annotated[str, typer.Option("--trust", metavar="HASH", help="Trust the code it brings.")] = "",
     as_json: AsJson = False,
 ) -> int:

@@ -43,7 +43,9 @@ app = command_app()
 
 @app.command()
 def resume(  # noqa: PLR0913 - one parameter an option of the command line
-    run: Annotated[str, typer.Argument(help="A run's id, a unique beginning of it, or `last`.")] = "last",
+    run: Annotated[
+        str, typer.Argument(metavar="RUN", help="A run's id, a unique beginning of it, or `last`.")
+    ] = "last",
     *,
     blueprint: Annotated[
         str, typer.Option(metavar="current", help="`current` adopts the blueprint file as it is now.")
@@ -66,12 +68,15 @@ def resume(  # noqa: PLR0913 - one parameter an option of the command line
 
     Recorded --deny and --ask still hold; --allow and --yolo hold only if said again.
     """
-    if blueprint not in {"", "current"}:
-        raise UsageError(f"--blueprint is `current`, not {blueprint!r}.")
-    said = launch_flags(yolo=yolo, allow=allow, ask=ask, deny=deny, on_ask=on_ask, limit=limit)
     output = output_of(json=json, jsonl=jsonl, quiet=quiet)
-    current = blueprint == "current"
-    return recorded(output, lambda: _find_and_resume(run, said, model, output, current, trust))
+
+    def work() -> int:
+        if blueprint not in {"", "current"}:
+            raise UsageError(f"--blueprint is `current`, not {blueprint!r}.")
+        said = launch_flags(yolo=yolo, allow=allow, ask=ask, deny=deny, on_ask=on_ask, limit=limit)
+        return _find_and_resume(run, said, model, output, blueprint == "current", trust)
+
+    return recorded(output, work)
 
 
 def _find_and_resume(

@@ -20,18 +20,22 @@ from agentctl.cli.options import (
     Quiet,
     Yolo,
     launch_flags,
+    not_empty,
     output_of,
     pairs,
 )
 from agentctl.cli.show import recorded
+from agentctl.errors import UsageError
 
 app = command_app()
 
 
 @app.command()
 def run(  # noqa: PLR0913 - one parameter an option of the command line
-    blueprint: Annotated[str, typer.Argument(help="A blueprint's name, or the path of its TOML file.")],
-    task: Annotated[str, typer.Argument(help="What to do; - reads it from stdin.")] = "",
+    blueprint: Annotated[
+        str, typer.Argument(metavar="BLUEPRINT", help="A blueprint's name, or the path of its TOML file.")
+    ],
+    task: Annotated[str, typer.Argument(metavar="TASK", help="What to do; - reads it from stdin.")] = "",
     *,
     inputs: Annotated[
         list[str] | None,
@@ -41,8 +45,12 @@ def run(  # noqa: PLR0913 - one parameter an option of the command line
         list[str] | None,
         typer.Option("--context", metavar="NAME=TEXT|@FILE", help="Text for hooks and views of the run."),
     ] = None,
-    workdir: Annotated[Path, typer.Option("--workdir", help="The folder to work in.")] = Path(),
-    thread: Annotated[str, typer.Option("--thread", metavar="ID", help="Continue this conversation.")] = "",
+    workdir: Annotated[
+        Path, typer.Option("--workdir", metavar="DIR", help="The folder to work in.")
+    ] = Path(),
+    thread: Annotated[
+        str, typer.Option("--thread", metavar="ID", help="Continue this conversation.", callback=not_empty)
+    ] = "",
     model: Model = "",
     yolo: Yolo = False,
     allow: Allow = None,
@@ -54,7 +62,8 @@ def run(  # noqa: PLR0913 - one parameter an option of the command line
         str, typer.Option("--trust", metavar="HASH", help="Trust the code this blueprint brings.")
     ] = "",
     count: Annotated[
-        int, typer.Option("--count", min=1, help="Run it so often, side by side, with one report.")
+        int,
+        typer.Option("--count", metavar="N", min=1, help="Run it so often, side by side, with one report."),
     ] = 1,
     json: Json = False,
     jsonl: Jsonl = False,
@@ -64,18 +73,23 @@ def run(  # noqa: PLR0913 - one parameter an option of the command line
 
     Examples: agentctl run hello · agentctl run coder "fix the failing test" --allow 'shell(pytest *)'
     """
-    options = LaunchOptions(
-        blueprint=blueprint,
-        task=sys.stdin.read() if task == "-" else task,
-        inputs=pairs(inputs, "-i"),
-        context=pairs(context, "--context"),
-        workdir=workdir,
-        thread=thread,
-        model=model,
-        flags=launch_flags(yolo=yolo, allow=allow, ask=ask, deny=deny, on_ask=on_ask, limit=limit),
-        trust=trust,
-        output=output_of(json=json, jsonl=jsonl, quiet=quiet),
-    )
-    if count > 1:
-        return start_many(options, count)
-    return recorded(options.output, lambda: start(options))
+    output = output_of(json=json, jsonl=jsonl, quiet=quiet)
+
+    def work() -> int:
+        if thread and count > 1:
+            raise UsageError("--thread is for one run.", hint="leave out --count or --thread")
+        options = LaunchOptions(
+            blueprint=blueprint,
+            task=sys.stdin.read() if task == "-" else task,
+            inputs=pairs(inputs, "-i"),
+            context=pairs(context, "--context"),
+            workdir=workdir,
+            thread=thread,
+            model=model,
+            flags=launch_flags(yolo=yolo, allow=allow, ask=ask, deny=deny, on_ask=on_ask, limit=limit),
+            trust=trust,
+            output=output,
+        )
+        return start_many(options, count) if count > 1 else start(options)
+
+    return recorded(output, work)

@@ -53,7 +53,9 @@ def list_runs(
 
 @app.command()
 def show(
-    run: Annotated[str, typer.Argument(help="The run, `last`, or RUN/CHILD for a sub-agent.")] = "last",
+    run: Annotated[
+        str, typer.Argument(metavar="RUN", help="The run, `last`, or RUN/CHILD for a sub-agent.")
+    ] = "last",
     *,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:

@@ -2,13 +2,13 @@
 
 import json
 import sys
-from pathlib import Path
 from typing import Annotated
 
 import anyio
 import typer
 
 from agentctl.cli.command_app import command_app
+from agentctl.cli.given import given_text
 from agentctl.cli.reading import opened_journal
 from agentctl.cli.run_state import AsJson, Run, absent, read_run_state
 from agentctl.errors import StateConflict, UsageError
@@ -28,7 +28,7 @@ from agentctl.state.shared_state import Listed, SharedState, provenance, size_te
 app = command_app("Shared state of a run: list, read, write, search. `scope/key` reaches into a scope.")
 
 Scoped = Annotated[str, typer.Option("--scope", metavar="a/b", help="Work inside this scope.")]
-Key = Annotated[str, typer.Argument(help="The key.")]
+Key = Annotated[str, typer.Argument(metavar="KEY", help="The key.")]
 
 
 @app.command("list")
@@ -80,7 +80,7 @@ def get(run: Run, key: Key, *, scope: Scoped = "", as_json: AsJson = False) -> i
 def set_value(
     run: Run,
     key: Key,
-    value: Annotated[str, typer.Argument(help="The text; `-` reads stdin, @FILE a file.")],
+    value: Annotated[str, typer.Argument(metavar="VALUE", help="The text; `-` reads stdin, @FILE a file.")],
     *,
     scope: Scoped = "",
     if_absent: Annotated[bool, typer.Option("--if-absent", help="Only where the key is not there.")] = False,
@@ -114,7 +114,9 @@ def rm(run: Run, key: Key, *, scope: Scoped = "") -> int:
 @app.command()
 def grep(
     run: Run,
-    pattern: Annotated[str, typer.Argument(help="Text to find; `a|b` is either, `.*` any characters.")],
+    pattern: Annotated[
+        str, typer.Argument(metavar="PATTERN", help="Text to find; `a|b` is either, `.*` any characters.")
+    ],
     *,
     scope: Scoped = "",
     as_json: AsJson = False,
@@ -144,10 +146,7 @@ def _row(listed: Listed) -> JsonObject:
 
 
 def _file(path: str) -> str:
-    try:
-        return Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path!r} cannot be read: {error}") from error
+    return given_text(path, what="value")
 
 
 async def _open(run: str, scope: str) -> SharedState:

@@ -70,7 +70,7 @@ def list_cells(
 @app.command()
 def get(
     run: Run,
-    key: Annotated[str, typer.Argument(help="The key.")],
+    key: Annotated[str, typer.Argument(metavar="KEY", help="The key.")],
     *,
     scope: InScope = "",
     as_json: AsJson = False,
@@ -92,8 +92,10 @@ def get(
 @app.command("set")
 def set_value(
     run: Run,
-    key: Annotated[str, typer.Argument(help="The key.")],
-    value: Annotated[str, typer.Argument(help="The value as JSON; other text is taken as text.")],
+    key: Annotated[str, typer.Argument(metavar="KEY", help="The key.")],
+    value: Annotated[
+        str, typer.Argument(metavar="VALUE", help="The value as JSON; other text is taken as text.")
+    ],
     *,
     scope: InScope = "",
 ) -> int:
@@ -118,7 +120,9 @@ def set_value(
 
 
 @app.command()
-def rm(run: Run, key: Annotated[str, typer.Argument(help="The key.")], *, scope: InScope = "") -> int:
+def rm(
+    run: Run, key: Annotated[str, typer.Argument(metavar="KEY", help="The key.")], *, scope: InScope = ""
+) -> int:
     """Make a cell absent; exit 1 when it was.
 
     Example: agentctl state rm last review
@@ -143,7 +147,7 @@ def rm(run: Run, key: Annotated[str, typer.Argument(help="The key.")], *, scope:
 @app.command()
 def history(
     run: Run,
-    key: Annotated[str, typer.Argument(help="The key.")],
+    key: Annotated[str, typer.Argument(metavar="KEY", help="The key.")],
     *,
     scope: InScope = "",
     as_json: AsJson = False,
@@ -186,7 +190,9 @@ def verify(run: Run = "last", *, as_json: AsJson = False) -> int:
 @app.command()
 def migrate(
     run: Run,
-    key: Annotated[str, typer.Argument(help="Only this key; every drifted key without it.")] = "",
+    key: Annotated[
+        str, typer.Argument(metavar="KEY", help="Only this key; every drifted key without it.")
+    ] = "",
     *,
     blueprint: Annotated[
         str, typer.Option("--blueprint", metavar="PATH", help="Whose keys to follow; the run's file now.")

@@ -25,7 +25,9 @@ def _group() -> None:
 
 @app.command("list")
 def list_tools(
-    blueprint: Annotated[str, typer.Argument(help="A blueprint whose own tools are listed too.")] = "",
+    blueprint: Annotated[
+        str, typer.Argument(metavar="BLUEPRINT", help="A blueprint whose own tools are listed too.")
+    ] = "",
     *,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON array on stdout.")] = False,
 ) -> None:

@@ -12,7 +12,7 @@ import typer
 from typer import _click as click  # the click that typer carries; typer is pinned
 from typer.core import TyperCommand
 
-from agentctl.blueprint.catalogue import load
+from agentctl.blueprint.catalogue import entries, load
 from agentctl.blueprint.model import Blueprint
 from agentctl.blueprint.tool_rules import tool_names
 from agentctl.cli.command_app import command_app
@@ -78,7 +78,9 @@ def why(  # noqa: PLR0913 - one parameter an option of the command line
         typer.Argument(metavar="[CALL]", help="`TOOL(TEXT)` or a tool in a blueprint; a call's id in a run."),
     ] = "",
     *,
-    stage: Annotated[str, typer.Option("--stage", help="The stage; the entry stage where not given.")] = "",
+    stage: Annotated[
+        str, typer.Option("--stage", metavar="STAGE", help="The stage; the entry stage where not given.")
+    ] = "",
     workdir: Annotated[Path, typer.Option("--workdir", metavar="DIR", help="Where it would act.")] = Path(),
     yolo: Yolo = False,
     allow: Allow = None,
@@ -95,6 +97,7 @@ def why(  # noqa: PLR0913 - one parameter an option of the command line
     """
     line: list[str] | None = ctx.meta.get(_LINE)
     if line is None and (names_a_run(of) or not call):
+        _check_past(of, given=bool(stage or yolo or allow or ask or deny))
         past = anyio.run(past_decision, *((of, call) if names_a_run(of) else ("last", of)))
         facts: JsonObject = {"run": past.run_id, "call": past.call_id}
         told = Told(tool=past.tool, decision=past.decision, facts=facts, notes=past.notes)
@@ -104,6 +107,22 @@ def why(  # noqa: PLR0913 - one parameter an option of the command line
             load(of), _call_of(call, line), stage=stage, workdir=checked_workdir(workdir), flags=flags
         )
     _show(told, as_json=as_json)
+
+
+def _check_past(of: str, *, given: bool) -> None:
+    """Check that a past call is meant. `given`: an option was, that says something about one not made yet.
+
+    Raises:
+        UsageError: a blueprint is named, or such an option is given.
+    """
+    named = of.endswith(".toml") or any(entry.name == of for entry in entries())
+    if named and not names_a_run(of):
+        raise UsageError("Say which call.", hint=f"agentctl why {of} -- git push origin x")
+    if given:
+        raise UsageError(
+            "--stage, --yolo, --allow, --ask and --deny are for a call that was not made yet.",
+            hint="agentctl why BLUEPRINT … ; agentctl replay RUN judges a past run by today's rules",
+        )
 
 
 def _call_of(call: str, line: list[str] | None) -> str:
@@ -123,7 +142,10 @@ def _hypothetical(blueprint: Blueprint, call: str, *, stage: str, workdir: Path,
         UsageError: an unknown stage or tool, or a call that cannot be prepared.
     """
     names = tool_names(blueprint)
-    name = call.partition("(")[0].strip()
+    name, bracket, rest = call.partition("(")
+    name = name.strip()
+    if bracket and not rest.endswith(")"):
+        raise UsageError(f"{call!r} is not TOOL(TEXT): the last bracket is missing.")
     if not names.accepts(name):
         near = names.nearest(name)
         raise UsageError(f"There is no tool {name!r}." + (f" Did you mean {near!r}?" if near else ""))

@@ -22,7 +22,9 @@ from agentctl.state.workspace import DOCUMENT_KEY
 
 app = command_app("The state document that effects patch and views show.")
 
-Pointer = Annotated[str, typer.Argument(help="A JSON Pointer into it: /plan/0; all of it without.")]
+Pointer = Annotated[
+    str, typer.Argument(metavar="POINTER", help="A JSON Pointer into it: /plan/0; all of it without.")
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias, assert_never
 
 from agentctl.protocol.decisions import Held
 from agentctl.protocol.questions import Answer, ApprovalAnswer, ApprovalQuestion, PersonAnswer, Question
+from agentctl.protocol.values import JsonValue
 from agentctl.records import dataclass
 
 OnAsk: TypeAlias = Literal["deny", "pause"]
@@ -100,8 +101,7 @@ def refusal_lines(refused: tuple[RefusedAsk, ...]) -> tuple[str, ...]:
     """Return the lines for stderr at the end: each refused ask once, with what lets it through. Pure."""
     lines: list[str] = []
     for ask in dict.fromkeys(refused):
-        first = ask.shown.strip().splitlines()[0] if ask.shown.strip() else ask.tool
-        lines.append(f"refused, nobody to ask: {ask.tool}: {first}")
+        lines.append(f"refused, nobody to ask: {ask.tool}: {_in_short(ask.shown) or ask.tool}")
         if ask.allow:
             lines.append(
                 "  let it through with: " + " ".join(f"--allow {quoted(rule)}" for rule in ask.allow)
@@ -109,6 +109,22 @@ def refusal_lines(refused: tuple[RefusedAsk, ...]) -> tuple[str, ...]:
         else:
             lines.append(f"  no flag lets it through; {ask.instead or 'answer it on a terminal'}")
     return tuple(lines)
+
+
+def refused_records(refused: tuple[RefusedAsk, ...]) -> list[JsonValue]:
+    """Return each refused ask once, as the records for programs hold it. Pure."""
+    return [
+        {"tool": ask.tool, "call": ask.shown, "allow": list[JsonValue](ask.allow), "instead": ask.instead}
+        for ask in dict.fromkeys(refused)
+    ]
+
+
+def _in_short(shown: str) -> str:
+    """Return a call as one line: a command's first line and how many follow, the file of a diff."""
+    first, *others = shown.strip().splitlines() or [""]
+    if first.startswith("--- ") and others and others[0].startswith("+++ "):
+        return others[0].removeprefix("+++ ")
+    return f"{first} … and {len(others)} more lines" if others else first
 
 
 def quoted(rule: str) -> str:

@@ -134,7 +134,7 @@ class Reader:
         if name == "last":
             where, value = ("(parent_run = ? OR parent_run = run_id)", "")
         rows = self._select(where, value, 1)
-        if not rows and name != "last":
+        if not rows and name not in {"", "last"}:
             rows = self._select("substr(run_id, 1, length(?1)) = ?1", name, 6)
         if len(rows) == 1:
             return self._info(rows[0])
@@ -143,7 +143,7 @@ class Reader:
                 "There are no runs yet." if name == "last" else f"There is no run {name!r}.",
                 hint="agentctl runs list",
             )
-        known = ", ".join(row[0] for row in rows)
+        known = ", ".join(row[0] for row in rows[:5]) + (" and more" if len(rows) > 5 else "")  # noqa: PLR2004
         raise UsageError(f"{name!r} could be any of {known}.", hint="Type more of the run's id.")
 
     def threads(self) -> tuple[ThreadInfo, ...]:

@@ -9,7 +9,7 @@ from dataclasses import field, fields
 from pathlib import Path
 from typing import Literal, get_args
 
-from agentctl.errors import InvalidInput, Position, Problem, UsageError
+from agentctl.errors import InvalidInput, Position, Problem, UsageError, file_fault
 from agentctl.llm.base import FailureKind
 from agentctl.protocol.messages import StopReason, Usage
 from agentctl.protocol.values import JsonObject, JsonValue
@@ -111,7 +111,7 @@ def load_script(path: Path) -> Script:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(
-            f"The script {str(path)!r} of the scripted model cannot be read: {error}.",
+            f"The script {str(path)!r} of the scripted model cannot be read: {file_fault(error)}.",
             hint="write scripted:PATH with the path of a TOML file of [[replies]]; see docs/models.md",
         ) from error
     return parse_script(text, source=str(path))

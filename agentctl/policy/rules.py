@@ -172,7 +172,10 @@ def parse_rules(texts: Iterable[str], *, names: ToolNames, source: str) -> tuple
         except InvalidInput as error:
             problems += error.problems
     if problems:
-        raise InvalidInput(tuple(problems), hint="quote the rule for your shell: --allow 'shell(git push *)'")
+        raise InvalidInput(
+            tuple(problems),
+            hint=f"{source} takes TOOL or TOOL(PATTERN), in quotes for your shell: 'shell(git push *)'",
+        )
     return tuple(rules)
 
 

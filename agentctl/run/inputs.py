@@ -4,6 +4,7 @@ from pathlib import Path
 
 from agentctl.blueprint.model import Blueprint
 from agentctl.errors import UsageError
+from agentctl.toml.words import nearest
 
 
 def checked_workdir(path: Path) -> Path:
@@ -31,16 +32,25 @@ def checked_inputs(blueprint: Blueprint, given: dict[str, str]) -> dict[str, str
     known = ", ".join(blueprint.inputs) or "none"
     for name in given:
         if name not in blueprint.inputs:
-            raise UsageError(f"{blueprint.name} has no input {name!r}; its inputs: {known}.")
+            near = nearest(name, blueprint.inputs)
+            meant = f" Did you mean {near!r}?" if near else ""
+            raise UsageError(f"{blueprint.name} has no input {name!r}; its inputs: {known}.{meant}")
+    missing = [
+        name
+        for name, table in blueprint.inputs.items()
+        if name not in given and table.default is None and table.required
+    ]
+    if missing:
+        abouts = {name: blueprint.inputs[name].description for name in missing}
+        words = ", ".join(f"{name!r}" + (f" ({about})" if about else "") for name, about in abouts.items())
+        raise UsageError(
+            f"{blueprint.name} needs the input{'s' if missing[1:] else ''} {words}.",
+            hint=f"add {''.join(f'  -i {name}=VALUE' for name in missing)}",
+        )
     values: dict[str, str] = {}
     for name, table in blueprint.inputs.items():
         value = given.get(name, table.default)
         if value is None:
-            if table.required:
-                about = f" ({table.description})" if table.description else ""
-                raise UsageError(
-                    f"{blueprint.name} needs the input {name!r}{about}.", hint=f"add  -i {name}=VALUE"
-                )
             value = ""
         if table.choices and value not in table.choices:
             raise UsageError(f"Input {name}={value!r} is none of {', '.join(table.choices)}.")

@@ -6,12 +6,14 @@ import anyio
 
 from agentctl.blueprint.model import Blueprint
 from agentctl.errors import AgentctlError, ExitCode
+from agentctl.interaction.unattended import RefusedAsk, refused_records
 from agentctl.protocol.children import RunOutcome
 from agentctl.protocol.events import RunEnded, RunSuspended
 from agentctl.protocol.values import JsonObject, JsonValue
 from agentctl.records import dataclass
 from agentctl.run.agent_kind import AgentKind, agent_kind
 from agentctl.run.house import House
+from agentctl.run.refused import refused_of
 from agentctl.run.runner import RunParts, run_or_fail
 from agentctl.run.start import Order, begun
 
@@ -29,6 +31,7 @@ class ManyResult:
     output: JsonValue = None
     reason: str = ""
     steps: int = 0
+    refused: tuple[RefusedAsk, ...] = ()
 
     def as_json(self) -> JsonObject:
         """Return it as one JSON object."""
@@ -41,6 +44,7 @@ class ManyResult:
             "output": self.output,
             "reason": self.reason,
             "steps": self.steps,
+            "refused": refused_records(self.refused),
         }
 
 
@@ -101,7 +105,7 @@ async def _to_end(index: int, parts: RunParts) -> ManyResult:
         with anyio.CancelScope(shield=True):
             await recorder.commit(RunSuspended(reason="interrupted", exit_code=int(ExitCode.SIGINT)))
         raise
-    steps = recorder.snapshot.step
+    steps, refused = recorder.snapshot.step, refused_of(recorder)
     match end:
         case RunEnded():
             return ManyResult(
@@ -113,6 +117,7 @@ async def _to_end(index: int, parts: RunParts) -> ManyResult:
                 output=end.output,
                 reason=end.reason,
                 steps=steps,
+                refused=refused,
             )
         case RunSuspended():
             return ManyResult(
@@ -122,4 +127,5 @@ async def _to_end(index: int, parts: RunParts) -> ManyResult:
                 exit_code=end.exit_code,
                 reason=end.reason,
                 steps=steps,
+                refused=refused,
             )

@@ -21,9 +21,10 @@ def trusted_code(blueprint: Blueprint, given: str) -> CodeLoader:
     store = TrustStore()
     if trust.items and not store.is_trusted(trust.sha256):
         if not trust.is_meant_by(given):
+            wrong = f"--trust {given} is not the hash of this code. " if given else ""
             raise InvalidInput(
                 trust.problems(),
-                hint=f"Read that code, then trust it with --trust {trust.sha256[:_SHOWN_DIGITS]}",
+                hint=f"{wrong}Read that code, then trust it with --trust {trust.sha256[:_SHOWN_DIGITS]}",
             )
         store.add(trust.sha256, blueprint=blueprint.source.path)
     return CodeLoader(blueprint.source.path.parent, trust)

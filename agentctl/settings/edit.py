@@ -31,7 +31,11 @@ def set_value(path: tuple[str, ...], text: str) -> str:
 
     value = read_value(text)
     _change(lambda document: _set(document, path, value))
-    return f"{dotted(path)} = {tomlkit.item(value).as_string()}"
+    shown = value
+    if isinstance(value, dict):  # on one line, as a person would type it
+        shown = tomlkit.inline_table()
+        shown.update(value)
+    return f"{dotted(path)} = {tomlkit.item(shown).as_string()}"
 
 
 def unset_value(path: tuple[str, ...]) -> bool:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from agentctl.errors import StateConflict, UsageError
+from agentctl.errors import StateConflict, UsageError, file_fault
 
 LOCK_TIMEOUT_S = 10.0
 """Seconds to wait for another process that is changing the same file."""
@@ -32,7 +32,7 @@ def locked(file: Path, *, timeout_s: float = LOCK_TIMEOUT_S) -> Iterator[None]:
             file.with_name(f".{file.name}.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600
         )
     except OSError as error:
-        raise UsageError(f"{str(file)!r} can't be changed: {error}.") from None
+        raise UsageError(f"{str(file)!r} can't be changed: {file_fault(error)}.") from None
     try:
         _acquire(descriptor, file, timeout_s)
         yield
@@ -64,7 +64,7 @@ def replace_file(file: Path, text: str) -> None:
             raise
         _sync_folder(target.parent)
     except OSError as error:
-        raise UsageError(f"{str(file)!r} can't be written: {error}.") from None
+        raise UsageError(f"{str(file)!r} can't be written: {file_fault(error)}.") from None
 
 
 def _acquire(descriptor: int, file: Path, timeout_s: float) -> None:

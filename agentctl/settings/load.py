@@ -18,6 +18,7 @@ from agentctl.toml.positions import Positions
 from agentctl.toml.read import parse, read_file
 from agentctl.toml.table import Table, TomlValue
 from agentctl.toml.validate import Reader
+from agentctl.toml.words import nearest
 
 ELSEWHERE: Final = {
     "stages": "stages stand in a blueprint, not in the user's config",
@@ -111,10 +112,18 @@ def _limit(text: str) -> Override:
     limits, budget = tuple(fields_of(LimitsTable)), tuple(fields_of(WriteBudgetTable))
     table = "write_budget" if key.removeprefix("write_budget.") in budget else "limits"
     name, dot, rule = key.removeprefix(f"{table}.").partition(".")
-    if not equals or name not in {*limits, *budget} or (bool(dot) != (name == "calls")):
+    keys = (*limits, *budget)
+    hint = f"keys: {', '.join(keys)}; as in --limit steps=20"
+    if not equals:
+        raise UsageError(f"--limit {text!r} is not KEY=VALUE.", hint=f"write --limit {text}=N; {hint}")
+    if name not in keys:
+        near = nearest(name, keys)
+        meant = f" Did you mean {near!r}?" if near else ""
+        raise UsageError(f"--limit {text!r}: there is no limit {name!r}.{meant}", hint=hint)
+    if bool(dot) != (name == "calls"):
         raise UsageError(
-            f"--limit {text!r} is not KEY=VALUE with a known key.",
-            hint=f"keys: {', '.join((*limits, *budget))}; as in --limit steps=20",
+            f"--limit {text!r}: {'calls needs a rule' if name == 'calls' else f'{name} takes no rule'}.",
+            hint="as in --limit 'calls.shell(git push *)=1' and --limit steps=20",
         )
     path = (table, name, rule) if dot else (table, name)
     return Override(path=path, text=value.strip(), source="--limit")
@@ -130,9 +139,11 @@ def override_values(override: Override) -> dict[str, TomlValue]:
     values = value if isinstance(value, dict) else {}
     reader = Reader(Table(values=values, positions=Positions(override.source, "")), ELSEWHERE)
     reader.read(ConfigTable, {})
+    limit = override.path[0] in {"limits", "write_budget"}
+    name = f"{override.source} {'.'.join(override.path[1:])}" if limit else override.source
     for finding in reader.findings:
         near = f" Did you mean {finding.suggestion!r}?" if finding.suggestion else ""
-        raise UsageError(f"{override.source}: {override.text!r}: {finding.message}.{near}")
+        raise UsageError(f"{name}: {override.text!r}: {finding.message}.{near}")
     return values
 
 

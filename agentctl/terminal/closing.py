@@ -19,28 +19,34 @@ def answer_text(board: Board) -> str:
     return board.ended.answer
 
 
-def write_answer(board: Board, streams: Streams, *, seen: str = "") -> None:
-    """Write the answer to stdout, with a line end. On a terminal it is made visible; elsewhere it is exact.
+def write_answer(board: Board, streams: Streams, *, seen: str = "") -> Outlet:
+    """Write the answer to stdout, with a line end, and return that. On a terminal it is made visible.
 
     Left out when stdout and stderr lead to one place and `seen`, the text streamed last, is the answer.
     """
+    out = Outlet(streams.stdout)
     answer = answer_text(board)
-    if not answer or (seen.strip() == answer.strip() and streams.same()):
-        return
-    text = prose(answer) if streams.is_terminal(streams.stdout) else answer
-    Outlet(streams.stdout).write(text if text.endswith("\n") else text + "\n")
+    if answer and not (seen.strip() == answer.strip() and streams.same()):
+        text = prose(answer) if streams.is_terminal(streams.stdout) else answer
+        out.write(text if text.endswith("\n") else text + "\n")
+    return out
 
 
 def last_lines(board: Board, ending: Ending, *, quiet: bool = False) -> tuple[str, ...]:
     """Return the last lines for stderr: what was refused, what it cost, the next command."""
     lines = [exact(line) for line in refusal_lines(ending.refused)]
-    if ending.reason and not ending.said:
+    if ending.reason and not ending.said and not (_told(board) and not quiet):
         lines.append(prose(ending.reason))
     if not quiet and board.root:
         lines.append(f"{outcome(board, ending)} · {spent_words(board)}")
     if ending.hint and not ending.said:
         lines.append(f"next: {exact(ending.hint)}")
     return tuple(lines)
+
+
+def _told(board: Board) -> bool:
+    """Whether the line about the run's end says why already."""
+    return board.suspended is not None or (board.ended is not None and board.ended.outcome != "finished")
 
 
 def spent_words(board: Board) -> str:

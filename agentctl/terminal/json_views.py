@@ -1,6 +1,5 @@
 """Records for programs on stdout: one object at the end, or every event as it happens."""
 
-import json
 from collections.abc import Sequence
 from typing import get_args
 
@@ -10,8 +9,8 @@ from agentctl.protocol.values import JsonObject
 from agentctl.terminal.board import Board
 from agentctl.terminal.closing import last_lines
 from agentctl.terminal.contract import Ending, Streams
-from agentctl.terminal.outlet import Outlet
-from agentctl.terminal.result import header, result
+from agentctl.terminal.outlet import Outlet, check_written
+from agentctl.terminal.result import header, record_line, result
 
 _LIVE: tuple[type, ...] = get_args(LiveEvent)
 
@@ -37,6 +36,7 @@ class JsonDrawing:
         self._out.write(record_line(result(self._board, ending)))
         lines = last_lines(self._board, ending, quiet=True)
         self._err.write("".join(f"{line}\n" for line in lines))
+        check_written(self._out)
 
 
 class JsonLinesDrawing(JsonDrawing):
@@ -68,8 +68,3 @@ def event_record(published: Published) -> JsonObject:
     if published.at:
         record["at"] = published.at
     return record
-
-
-def record_line(record: JsonObject) -> str:
-    """Return a record as one line. ASCII only: no reader can take anything in it for a line end."""
-    return json.dumps(record, separators=(",", ":")) + "\n"

@@ -1,5 +1,6 @@
 """Text on its way out: never in the run's way, in order, whole, and quiet when nobody reads."""
 
+import errno
 import os
 import threading
 from collections import deque
@@ -7,7 +8,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Generic, TypeVar
 
+from agentctl.errors import RunFailed, file_fault
+
 Item = TypeVar("Item")
+
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 _HOLD_S = 1.0
 """Longest wait for a drawing to end before a prompt takes the terminal; it can be stuck behind Ctrl-S."""
@@ -19,7 +24,9 @@ class Outlet:
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
         self.gone = False
-        """True once the other end is closed; what is written from then on is dropped."""
+        """True once nothing can be written any more; what is written from then on is dropped."""
+        self.lost = ""
+        """Why text was lost that somebody waits for, such as a full disk; empty where the reader left."""
 
     def write(self, text: str) -> None:
         """Write all of `text` as UTF-8; lone surrogates become `?`."""
@@ -30,8 +37,26 @@ class Outlet:
             except BlockingIOError:
                 # Another program with the same open file made it non-blocking.
                 os.set_blocking(self._descriptor, True)
-            except OSError:  # a closed pipe or descriptor, a terminal that hung up
+            except OSError as error:
                 self.gone = True
+                if error.errno in _FULL:
+                    self.lost = file_fault(error)
+                # Else a closed pipe or descriptor, or a terminal that hung up: nobody reads.
+
+
+def check_written(out: Outlet) -> None:
+    """Say so where what a person or a program asked for on stdout is not there.
+
+    Raises:
+        RunFailed: a part of it could not be written.
+    """
+    if out.lost:
+        error = RunFailed(
+            f"Standard output could not be written: {out.lost}.",
+            hint="the run and its answer are in the journal: agentctl log last",
+        )
+        error.recorded = True
+        raise error
 
 
 class Pump(Generic[Item]):

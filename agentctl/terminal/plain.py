@@ -15,7 +15,7 @@ from agentctl.protocol.messages import AssistantMessage
 from agentctl.terminal.board import Board
 from agentctl.terminal.closing import last_lines, write_answer
 from agentctl.terminal.contract import Ending, Streams
-from agentctl.terminal.outlet import Outlet
+from agentctl.terminal.outlet import Outlet, check_written
 from agentctl.terminal.speech import Speech, Thoughts
 from agentctl.terminal.story import call_words, tell
 from agentctl.terminal.visible import prose
@@ -87,9 +87,10 @@ class PlainDrawing:
         """Write the answer and the last lines."""
         if not self._quiet:
             self._err.write("".join(f"{line}\n" for line in self._speech.end()))
-        write_answer(self._board, self._streams, seen="" if self._quiet else self._seen)
+        out = write_answer(self._board, self._streams, seen="" if self._quiet else self._seen)
         lines = last_lines(self._board, ending, quiet=self._quiet)
         self._err.write("".join(f"{line}\n" for line in lines))
+        check_written(out)
 
 
 def _thought(line: str) -> str:

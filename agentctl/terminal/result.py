@@ -1,8 +1,10 @@
 """The record that tells a program how a command ended: `--json` is it, `--jsonl` ends with it."""
 
+import json
 from typing import Final
 
 from agentctl import __version__
+from agentctl.interaction.unattended import refused_records
 from agentctl.protocol.codec import encode
 from agentctl.protocol.questions import ApprovalQuestion, Question
 from agentctl.protocol.values import JsonObject, JsonValue
@@ -12,6 +14,23 @@ from agentctl.terminal.contract import Ending
 SCHEMA: Final = 1
 """Version of the records; a field that changes its meaning or goes away makes it 2."""
 CAPABILITIES: Final = ("events", "live", "result")
+
+
+def record_line(record: JsonObject) -> str:
+    """Return a record as one line. ASCII only: no reader can take anything in it for a line end."""
+    return json.dumps(record, separators=(",", ":")) + "\n"
+
+
+def many_result(rows: int, finished: int, exit_code: int) -> JsonObject:
+    """Return the last record of a command that runs a blueprint many times."""
+    return {
+        "type": "result",
+        "schema": SCHEMA,
+        "version": __version__,
+        "total": rows,
+        "finished": finished,
+        "exit_code": exit_code,
+    }
 
 
 def header() -> JsonObject:
@@ -51,15 +70,7 @@ def result(board: Board, ending: Ending) -> JsonObject:
             {"id": question.question_id, "kind": _kind(question), "question": encode(question)}
             for question in board.waiting.values()
         ],
-        "refused": [
-            {
-                "tool": ask.tool,
-                "call": ask.shown,
-                "allow": list[JsonValue](ask.allow),
-                "instead": ask.instead,
-            }
-            for ask in dict.fromkeys(ending.refused)
-        ],
+        "refused": refused_records(ending.refused),
     }
 
 

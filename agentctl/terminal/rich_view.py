@@ -26,7 +26,7 @@ from agentctl.protocol.messages import AssistantMessage
 from agentctl.terminal.board import AgentRow, Board
 from agentctl.terminal.closing import last_lines, spent_words, write_answer
 from agentctl.terminal.contract import Ending, Streams
-from agentctl.terminal.outlet import Outlet
+from agentctl.terminal.outlet import Outlet, check_written
 from agentctl.terminal.painter import Painter
 from agentctl.terminal.speech import Speech, Thoughts
 from agentctl.terminal.story import Line, LineKind, call_words, tell
@@ -85,8 +85,9 @@ class RichDrawing:
         """Take the live rows away; write the answer and the last lines."""
         lines = [Text(line) for line in self._speech.end()]
         self._painter.paint(self._painted(lines), ())
-        write_answer(self._board, self._streams, seen=self._seen)
+        out = write_answer(self._board, self._streams, seen=self._seen)
         self._painter.paint(self._painted([Text(one, "dim") for one in last_lines(self._board, ending)]), ())
+        check_written(out)
 
     def _lines(self, published: Published) -> Iterator[Text]:
         mine = published.run_id == self._board.root

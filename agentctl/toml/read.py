@@ -4,17 +4,20 @@ import re
 import stat
 import tomllib
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from agentctl.errors import InvalidInput, Position, Problem, UsageError
+from agentctl.errors import InvalidInput, Position, Problem, UsageError, file_fault
 from agentctl.toml.positions import Positions
 from agentctl.toml.table import Table, TomlValue
+from agentctl.toml.words import nearest
 
 MAX_BYTES: Final = 1024 * 1024
 """A larger file is refused."""
 
 _MAX_DEPTH = 64
+_FINDING = {"blueprint": "agentctl blueprints list  shows those with a name; agentctl new NAME  writes one"}
 _PLACE = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
 
 
@@ -38,12 +41,24 @@ def read_file(path: Path, *, what: str) -> bytes:
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)
     except (FileNotFoundError, NotADirectoryError):
-        raise UsageError(f"There is no {what} at {str(path)!r}.") from None
+        beside = _nearest_beside(path)
+        meant = f" Did you mean {beside!r}?" if beside else ""
+        raise UsageError(
+            f"There is no {what} at {str(path)!r}.{meant}", hint=_FINDING.get(what, "")
+        ) from None
     except (OSError, ValueError) as error:
-        raise UsageError(f"The {what} {str(path)!r} can't be read: {error}.") from None
+        raise UsageError(f"The {what} {str(path)!r} can't be read: {file_fault(error)}.") from None
     if len(data) > MAX_BYTES:
         raise _too_large(path, len(data), what)
     return data
+
+
+def _nearest_beside(path: Path) -> str:
+    """Return the TOML file in the same folder whose name is most like that of `path`; empty when none is."""
+    with suppress(OSError):
+        near = nearest(path.name, [one.name for one in path.parent.glob("*.toml")])
+        return str(path.parent / near) if near else ""
+    return ""
 
 
 def parse(data: bytes, *, file: str) -> Table:

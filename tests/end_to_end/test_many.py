@@ -54,4 +54,40 @@ def test_jsonl_ends_with_the_result(bench: Bench, two_stages: Path) -> None:
     ran = bench.agentctl("run", two_stages, "do it", "--count", "3", "--jsonl")
 
     lines = [json.loads(line) for line in ran.out.splitlines()]
-    assert [line["type"] for line in lines] == ["run", "run", "run", "result"]
+    assert [line["type"] for line in lines] == ["header", "run", "run", "run", "result"]
+
+
+def test_what_was_refused_in_many_runs_is_told_once_with_its_flag(bench: Bench) -> None:
+    ran = bench.agentctl("run", "scout", "x", "--model", "scripted:", "--count", "3")
+    again = bench.agentctl("run", "scout", "x", "--model", "scripted:", "--count", "2", "--json")
+
+    assert (ran.code, again.code) == (5, 5)
+    assert ran.err.count("let it through with: --allow 'grep'") == 1
+    assert [run["refused"][0]["allow"] for run in json.loads(again.out)["runs"]] == [["grep"], ["grep"]]
+
+
+def test_a_reader_that_goes_away_ends_none_of_many_runs(bench: Bench, two_stages: Path) -> None:
+    with bench.start("run", two_stages, "do it", "--count", "4", "--jsonl") as process:
+        assert process.stdout is not None
+        process.stdout.close()
+        process.stdout = None
+        _, err = process.communicate(timeout=60)
+
+    assert (process.returncode, err) == (0, "")
+    runs = json.loads(bench.agentctl("runs", "list", "--json").out)
+    assert [run["outcome"] for run in runs] == ["finished"] * 4
+
+
+def test_an_item_may_hold_any_character_that_json_may_hold(bench: Bench, two_stages: Path) -> None:
+    items = bench.folder / "items.jsonl"
+    items.write_text('\ufeff{"task": "one\u2028two"}\r\n\r\n"three"\r\n', encoding="utf-8")
+
+    ran = bench.agentctl("batch", two_stages, "--inputs", items, "--json")
+
+    assert (ran.code, json.loads(ran.out)["total"]) == (0, 2)
+
+
+def test_an_error_before_the_runs_is_a_result_too(bench: Bench, two_stages: Path) -> None:
+    ran = bench.agentctl("batch", two_stages, "--inputs", "nowhere", "--json")
+
+    assert (ran.code, json.loads(ran.out)["exit_code"]) == (2, 2)

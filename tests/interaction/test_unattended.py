@@ -55,9 +55,15 @@ def test_each_refusal_is_listed_once_with_quoted_rules() -> None:
     ask = RefusedAsk(tool="shell", shown='\necho "it\'s"\nmore', allow=("shell(echo *)", "write_file(a b)"))
 
     assert refusal_lines((ask, ask)) == (
-        'refused, nobody to ask: shell: echo "it\'s"',
+        'refused, nobody to ask: shell: echo "it\'s" … and 1 more lines',
         "  let it through with: --allow 'shell(echo *)' --allow 'write_file(a b)'",
     )
+
+
+def test_a_refused_edit_is_named_by_its_file_and_not_by_the_head_of_its_diff() -> None:
+    ask = RefusedAsk(tool="write_file", shown="--- /dev/null\n+++ NOTES.md\n@@ -0,0 +1 @@\n+hi")
+
+    assert refusal_lines((ask,))[0] == "refused, nobody to ask: write_file: NOTES.md"
 
 
 def test_a_refusal_that_no_flag_lifts_says_what_to_do() -> None:

@@ -24,7 +24,8 @@ from agentctl.protocol.events import (
 from agentctl.protocol.messages import ToolMessage, ToolResult
 from agentctl.terminal.api import Ending, Mode, Streams, open_terminal
 from agentctl.terminal.board import Board
-from agentctl.terminal.json_views import event_record, record_line
+from agentctl.terminal.json_views import event_record
+from agentctl.terminal.result import record_line
 from agentctl.terminal.story import tell
 from tests.terminal.samples import RUN, one_of, published, short_run, started
 

@@ -1,0 +1,147 @@
+"""What a new user types wrong: one clear line, the right exit code, and never a traceback."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.end_to_end.command import Bench
+
+ASKS_FOR_INPUTS = """
+[agent]
+name = "asks"
+[inputs.language]
+choices = ["py", "js"]
+[inputs.file]
+description = "which file"
+[model]
+use = ["scripted:"]
+[stages.work]
+prompt = "Work on {inputs.file} in {inputs.language}."
+[script]
+replies = [{ text = "Done." }]
+"""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "told"),
+    [
+        ("run hello fix the bug", 2, "quotes around a text of several words"),
+        ("run hello -4", 2, "stands behind --: agentctl run … -- -4"),
+        ("run hello --count x", 2, "'x' is not a whole number"),
+        ("run hello --limit step=3", 2, "Did you mean 'steps'?"),
+        ("run hello --limit steps", 2, "write --limit steps=N"),
+        ("run hello --limit steps=x", 2, "--limit steps: 'x': expected a whole number"),
+        ("run hello --deny shel", 3, "(did you mean 'shell'?)"),
+        ("run hello -i a=@nope", 2, "-i a: 'nope' cannot be read: No such file or directory."),
+        ("run ./asks.tml", 2, "There is no blueprint at 'asks.tml'. Did you mean 'asks.toml'?"),
+        ("run asks", 2, "For the file of that name write './asks.toml'."),
+        ("run ./asks.toml", 2, "needs the inputs 'language', 'file' (which file)."),
+        ("run ./asks.toml -i langage=py", 2, "Did you mean 'language'?"),
+        (f"check {'x' * 300}.toml", 2, "File name too long"),
+        (f"check {'x' * 300}", 2, "There is no blueprint named"),
+        ("batch hello --inputs noise", 2, "--inputs: 'noise' cannot be read: it is not UTF-8 text"),
+        ("batch hello --inputs .", 2, "--inputs: '.' cannot be read: Is a directory."),
+        ("policy test noise", 2, "'noise' cannot be read: it is not UTF-8 text (byte 0xff at 2)"),
+        ("policy import claude nope", 2, "'nope' cannot be read: No such file or directory."),
+        ("why hello", 2, "Say which call."),
+        ("why hello shell(ls", 2, "the last bracket is missing"),
+        ("config show limts", 1, "did you mean 'limits'?"),
+        ("config set limits.steps -- -4", 3, "expected a number of at least 1"),
+        ("approvals answer last --document nope", 2, "--document: 'nope' cannot be read"),
+        ("hooks test hello --event nope", 2, "--event: 'nope' cannot be read"),
+    ],
+)
+def test_a_wrong_command_line_is_told_what_to_type(
+    bench: Bench, arguments: str, code: int, told: str
+) -> None:
+    (bench.workdir / "noise").write_bytes(b"ab\xff\x00")
+    (bench.workdir / "asks.toml").write_text(ASKS_FOR_INPUTS, encoding="utf-8")
+
+    ran = bench.agentctl(*arguments.split())
+
+    assert (ran.code, ran.out) == (code, "")
+    assert told in ran.err
+    assert "bug in agentctl" not in ran.err
+    assert "Errno" not in ran.err
+    assert "Traceback" not in ran.err
+
+
+@pytest.mark.parametrize("option", ["--model", "--thread"])
+def test_an_option_with_nothing_in_it_is_not_passed_over(bench: Bench, option: str) -> None:
+    ran = bench.agentctl("run", "hello", option, "")
+
+    assert ran.code == 2
+    assert "it is empty" in ran.err
+
+
+def test_options_about_a_call_that_was_not_made_are_refused_for_a_past_one(
+    bench: Bench, two_stages: Path
+) -> None:
+    bench.agentctl("run", two_stages)
+
+    ran = bench.agentctl("why", "last", "call-0", "--stage", "plan")
+
+    assert ran.code == 2
+    assert "a call that was not made yet" in ran.err
+
+
+def test_a_conversation_that_is_not_there_is_begun_and_said(bench: Bench, two_stages: Path) -> None:
+    first = bench.agentctl("run", two_stages, "--thread", "talk")
+    again = bench.agentctl("run", two_stages, "--thread", "talk")
+
+    assert "there was no conversation 'talk'" in first.err
+    assert "conversation" not in again.err
+
+
+def test_a_wrong_trust_is_said_to_be_wrong(bench: Bench) -> None:
+    (bench.folder / "hook.py").write_text("print()\n", encoding="utf-8")
+    hooked = '[[hooks]]\nname = "a"\ncommand = ["python3", "hook.py"]\nevents = ["tool_call"]\n'
+    blueprint = bench.blueprint('[agent]\nname = "t"\n' + hooked + '[stages.work]\nprompt = "p"\n')
+
+    ran = bench.agentctl("run", blueprint, "--trust", "abc123")
+
+    assert ran.code == 3
+    assert "--trust abc123 is not the hash of this code." in ran.err
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device that is always full is Linux's")
+@pytest.mark.parametrize(
+    "arguments",
+    [["--version"], ["--help"], ["runs", "list"], ["tools", "safe"], ["run", "hello", "--model", "scripted:"]]
+    + [["run", "hello", "--model", "scripted:", form] for form in ("--json", "--jsonl", "--quiet")],
+)
+def test_what_could_not_be_written_is_a_failure_and_said(bench: Bench, arguments: list[str]) -> None:
+    bench.agentctl("run", "hello", "--model", "scripted:")
+    with Path("/dev/full").open("w") as full:
+        ran = subprocess.run(
+            [sys.executable, "-m", "agentctl", *arguments],
+            stdout=full, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True, check=False,
+            env=bench.environ(), cwd=bench.workdir, start_new_session=True, timeout=60,
+        )  # fmt: skip
+
+    assert ran.returncode == 1
+    assert "No space left on device" in ran.stderr
+    assert "Traceback" not in ran.stderr
+    assert "bug in agentctl" not in ran.stderr
+
+
+@pytest.mark.parametrize("arguments", ["tools safe", "--help", "--version", "schema blueprint", "log --json"])
+def test_a_reader_that_has_seen_enough_is_no_failure(bench: Bench, arguments: str) -> None:
+    bench.agentctl("run", "hello", "--model", "scripted:")
+    with bench.start(*arguments.split()) as process:
+        assert process.stdout is not None
+        process.stdout.close()
+        process.stdout = None
+        _, err = process.communicate(timeout=60)
+
+    assert (process.returncode, err) == (0, "")
+
+
+def test_the_log_says_how_the_run_ended_and_the_end_is_said_once(bench: Bench) -> None:
+    ran = bench.agentctl("run", "scout", "x", "--model", "scripted:")
+
+    assert ran.err.count("nobody was there to answer") == 1
+    last = bench.agentctl("log", "last").out.splitlines()[-1]
+    assert last.split("  ", 1)[1].startswith("refused · 4 steps · 1,6")
