@@ -4,8 +4,9 @@ import json
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import get_args
 
-from agentctl.llm.catalogue import Catalogue, load_catalogue
+from agentctl.llm.catalogue import Catalogue, WireName, load_catalogue
 from agentctl.llm.endpoints import protocol_of
 from agentctl.llm.wire import ReplyContext, Target, WireProtocol, read_reply
 from agentctl.protocol.events import LiveEvent
@@ -100,18 +101,21 @@ def catalogue() -> Catalogue:
 
 
 def target_of(exchange: Exchange) -> Target:
-    service = catalogue().services[exchange.provider]
+    service = catalogue().services.get(exchange.provider)
+    # A service that does not ship is one that a user would name in the config: the plain protocol.
+    dialect = {**service.dialect, **service.home_dialect} if service is not None else {}
     return Target(
         provider=exchange.provider,
         model=exchange.model,
         facts=catalogue().facts(f"{exchange.provider}:{exchange.model}"),
-        dialect={**service.dialect, **service.home_dialect},
+        dialect=dialect,
         stream=exchange.streamed,
     )
 
 
 def protocol(exchange: Exchange) -> WireProtocol:
-    return protocol_of(catalogue().services[exchange.provider].protocol)
+    wire = next(name for name in get_args(WireName) if name == exchange.wire)
+    return protocol_of(wire)
 
 
 @dataclass

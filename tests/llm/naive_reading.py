@@ -17,6 +17,10 @@ class Reading:
     output_tokens: int = 0
     input_tokens: int = 0
     finish: str = ""
+    ids: list[str] = field(default_factory=list)
+    """The ids of calls seen so far."""
+    open: int | None = None
+    """The place of the block that is a call of ours."""
 
 
 def documents(exchange: Exchange) -> list[Json]:
@@ -58,20 +62,28 @@ def _chat(document: Json, reading: Reading) -> None:
     reading.output_tokens = usage.get("completion_tokens", reading.output_tokens)
     reading.input_tokens = usage.get("prompt_tokens", reading.input_tokens)
     for choice in (document.get("choices") or [])[:1]:
-        if choice["index"] != 0:
+        if choice.get("index", 0) != 0:
             continue
-        said = choice.get("message") or choice["delta"]
+        said = choice.get("message") or choice.get("delta") or {}
         if choice.get("message") and "delta" in choice:
             reading.text = ""  # Perplexity repeats all of it
-        reading.text += said.get("content") or ""
+        reading.text += _words(said.get("content"))
         for call in said.get("tool_calls") or []:
             at = call.get("index", -1)
-            if call.get("id"):
-                reading.calls.append((call["function"]["name"], ""))
+            function = call.get("function") or {}
+            if call.get("id") and call["id"] not in reading.ids:
+                reading.calls.append((function["name"], ""))
+                reading.ids.append(call["id"])
                 at = -1
             name, arguments = reading.calls[at]
-            reading.calls[at] = (name, arguments + (call["function"].get("arguments") or ""))
+            reading.calls[at] = (name, arguments + (function.get("arguments") or ""))
         reading.finish = choice.get("finish_reason") or reading.finish
+
+
+def _words(content: Any) -> str:
+    if isinstance(content, list):
+        return "".join(part.get("text") or "" for part in content if part.get("type") == "text")
+    return content or ""
 
 
 def _anthropic(document: Json, reading: Reading) -> None:
@@ -79,35 +91,40 @@ def _anthropic(document: Json, reading: Reading) -> None:
     reading.output_tokens = usage.get("output_tokens", reading.output_tokens)
     if "input_tokens" in usage:
         parts = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
-        reading.input_tokens = sum(usage.get(part, 0) for part in parts)
+        reading.input_tokens = sum(usage.get(part) or 0 for part in parts)
     for block in document.get("content", []) or [document.get("content_block") or {}]:
-        reading.text += block.get("text", "")
+        if block.get("type") == "text":
+            reading.text += block.get("text") or ""
         if block.get("type") == "tool_use":
             reading.calls.append((block["name"], json.dumps(block["input"]) if block["input"] else ""))
+            reading.open = document.get("index")
     delta = document.get("delta", {})
     reading.text += delta.get("text", "")
-    if delta.get("partial_json"):
+    if delta.get("partial_json") and document.get("index") == reading.open:
         name, arguments = reading.calls[-1]
         reading.calls[-1] = (name, arguments + delta["partial_json"])
     reading.finish = delta.get("stop_reason") or document.get("stop_reason") or reading.finish
 
 
 def _gemini(document: Json, reading: Reading) -> None:
-    usage = document["usageMetadata"]
-    reading.output_tokens = usage.get("candidatesTokenCount", 0) + usage.get("thoughtsTokenCount", 0)
-    reading.input_tokens = usage["promptTokenCount"] + usage.get("toolUsePromptTokenCount", 0)
-    for candidate in document.get("candidates", [])[:1]:
-        for part in candidate.get("content", {}).get("parts", []):
+    usage = document.get("usageMetadata")
+    if usage:
+        reading.output_tokens = usage.get("candidatesTokenCount", 0) + usage.get("thoughtsTokenCount", 0)
+        reading.input_tokens = usage.get("promptTokenCount", 0) + usage.get("toolUsePromptTokenCount", 0)
+    for candidate in (document.get("candidates") or [])[:1]:
+        for part in (candidate.get("content") or {}).get("parts") or []:
             if "functionCall" in part:
-                reading.calls.append((part["functionCall"]["name"], json.dumps(part["functionCall"]["args"])))
+                call = part["functionCall"]
+                reading.calls.append((call["name"], json.dumps(call.get("args") or {})))
             elif not part.get("thought"):
                 reading.text += part.get("text", "")
         reading.finish = candidate.get("finishReason") or reading.finish
 
 
 def _ollama(document: Json, reading: Reading) -> None:
-    reading.text += document["message"]["content"]
-    for call in document["message"].get("tool_calls", []):
+    message = document.get("message") or {}
+    reading.text += message.get("content") or ""
+    for call in message.get("tool_calls") or []:
         reading.calls.append((call["function"]["name"], json.dumps(call["function"]["arguments"])))
     reading.output_tokens = document.get("eval_count", 0)
     reading.input_tokens = document.get("prompt_eval_count", 0)
@@ -119,13 +136,13 @@ def _responses(document: Json, reading: Reading) -> None:
     usage = response.get("usage") or {}
     reading.output_tokens = usage.get("output_tokens", reading.output_tokens)
     reading.input_tokens = usage.get("input_tokens", reading.input_tokens)
-    reading.finish = response.get("status", reading.finish)
+    reading.finish = response.get("status") or reading.finish
     kind = document.get("type", "")
-    items = response.get("output", []) if not kind else []
+    items = (response.get("output") or []) if not kind else []
     if kind == "response.output_item.done":
         items = [document["item"]]
     for item in items:
         if item["type"] == "function_call":
             reading.calls.append((item["name"], item["arguments"]))
         if item["type"] == "message":
-            reading.text += "".join(part.get("text", "") for part in item["content"])
+            reading.text += "".join(part.get("text") or "" for part in item.get("content") or [])

@@ -8,6 +8,7 @@ import anyio
 import naive_reading
 import pytest
 import recorded_requests
+import request_forms
 from cassettes import FOLDERS, Exchange, Played, all_exchanges, load, play, protocol, target_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -46,7 +47,7 @@ async def check_reading(exchange: Exchange) -> Played:
     if expected.finish in _CUT:
         assert message.stop == "length", exchange.name
     elif message.tool_calls:
-        assert message.stop in {"tool_calls", "length"}, exchange.name
+        assert message.stop in {"tool_calls", "length", "filtered", "refusal"}, exchange.name
     if exchange.streamed:
         streamed = "".join(event.text for event in played.events if isinstance(event, TextStreamed))
         assert streamed == message.text, exchange.name
@@ -60,8 +61,8 @@ def check_request(exchange: Exchange) -> bool:
         return False
     target = target_of(exchange)
     body = merged(protocol(exchange).body(request, target), request.extra)
-    ours = recorded_requests.comparable(exchange.wire or "", body)
-    theirs = recorded_requests.comparable(exchange.wire or "", exchange.request)
+    ours = request_forms.comparable(exchange, body)
+    theirs = request_forms.comparable(exchange, exchange.request)
     assert ours == theirs, exchange.name
     again = merged(protocol(exchange).body(request, target), request.extra)
     assert json.dumps(again) == json.dumps(body), "equal requests give byte-equal bodies"
@@ -85,7 +86,8 @@ async def test_a_stream_split_into_single_bytes_gives_the_same_reply(shared: Pat
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_what_we_send_is_what_the_service_took(shared: Path, folder: str) -> None:
     checked = [check_request(one) for one in of_folder(shared / "cassettes", folder)]
-    assert checked.count(False) <= 8, "only threads that agentctl never makes are passed over"
+    # Threads that agentctl never makes are passed over: tools of the service's own, a late system message.
+    assert checked.count(False) <= max(8, len(checked) // 20)
     assert any(checked)
 
 
