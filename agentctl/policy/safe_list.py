@@ -87,12 +87,13 @@ class SafeList:
             at += 1
         if at >= len(command.argv) or at in command.unknown:
             return ""
-        if command.argv[at:] == ("--version",):
+        if command.argv[at:] in _GIT_SAYS:
             return self.git["version"].entry.text if "version" in self.git else ""
         program = self.git.get(command.argv[at])
         return program.entry.text if program is not None and _accepted(program, command, at + 1) else ""
 
 
+_GIT_SAYS = frozenset({("--version",), ("--help",), ("help",)})
 NO_SAFE_LIST = SafeList()
 """`[safe_commands] defaults = false` and nothing else."""
 

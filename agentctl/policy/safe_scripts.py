@@ -24,6 +24,7 @@ _AWK_TOKEN = re.compile(
 _AWK_CALLS = frozenset({"system", "getline", "close", "fflush"})
 _AWK_KEYWORDS = frozenset("print printf return else do exit in case BEGIN END".split())  # noqa: SIM905
 """Names behind which a slash begins a regular expression and does not divide."""
+_AWK_CONDITIONS = frozenset({"if", "while"})
 _AWK_UNSURE = frozenset({")", "++", "--", "length"})
 """Words behind which a slash could be either."""
 
@@ -201,6 +202,7 @@ def awk_program_looks(program: str) -> bool:
     if len(program) > _LONGEST:
         return False
     at, depth, before = 0, 0, ""
+    compares: list[bool] = []
     while at < len(program):
         if program[at] == "/" and before != "value":
             at = -1 if before in _AWK_UNSURE else _awk_regex_end(program, at)
@@ -216,11 +218,18 @@ def awk_program_looks(program: str) -> bool:
             # A newline ends a statement, and what follows a statement begins one.
             before = "\n" if "\n" in text.replace("\\\n", "") else before
             continue
-        # Behind `print`, `>` opens a file; elsewhere in an action it compares, and is not told apart.
-        if text in {"|", "@", "&"} or text in _AWK_CALLS or (text == ">" and depth > 0):
+        if text == "(":
+            compares.append(before in _AWK_CONDITIONS or (bool(compares) and compares[-1]))
+        elif text == ")" and compares:
+            compares.pop()
+        # Behind `print`, `>` opens a file; it surely compares in a pattern and in a condition's parentheses.
+        writes = text == ">" and depth > 0 and not (compares and compares[-1])
+        if text in {"|", "@", "&"} or text in _AWK_CALLS or writes:
             return False
         depth += (text == "{") - (text == "}")
-        named = kind == "name" and text not in _AWK_KEYWORDS and text not in _AWK_UNSURE
+        named = kind == "name" and not (
+            text in _AWK_KEYWORDS or text in _AWK_UNSURE or text in _AWK_CONDITIONS
+        )
         before = "value" if named or kind in {"number", "string"} or text == "]" else text
     return depth == 0
 
@@ -282,7 +291,11 @@ def git_format_looks(words: Words, parsed: Parsed) -> bool:
     """Return whether a git format is written out or built in, and asks for no signature: that runs gpg."""
     del words
     return all(
-        value is None or (("%" in value or value in _GIT_FORMATS) and _GIT_SIGNATURE.search(value) is None)
+        value is None
+        or (
+            ("%" in value or value in _GIT_FORMATS or value.startswith(("format:", "tformat:")))
+            and _GIT_SIGNATURE.search(value) is None
+        )
         for name, value in parsed.options
         if name in {"--format", "--pretty"}
     )

@@ -48,6 +48,7 @@ UNPROVEN = "the shell would evaluate what a variable holds, so the line cannot b
 NO_EFFECT = "setting a variable that nothing else reads does nothing, and nothing asks"
 KNOWN_HOME = "$HOME is known, so the path is: what protects it is that start-up files are protected"
 FUNCTIONS = "a function could stand for any program, so the line cannot be told"
+LOOKED = "a test that only looks asks nobody, so there is nothing to remember"
 CD_OUT = "a folder outside the workdir is a person's decision"
 ONE_LIST = (
     "there is one list, the user's; a blueprint's request is inert until the user copies what they want"
@@ -72,6 +73,7 @@ DIFFERENT: dict[str, str] = {
     **dict.fromkeys(["TS-331", "TS-333", "TS-334"], ONE_LIST),
     **dict.fromkeys(["TS-335", "TS-336"], LOAD_SAFE),
     **dict.fromkeys(["TS-348", "TS-351"], PATH_KEY),
+    **dict.fromkeys(["TS-500"], LOOKED),
     **dict.fromkeys(["TS-503"], FUNCTIONS),
 }
 """Id → why it is so here. The same list stands in docs/policy.md."""

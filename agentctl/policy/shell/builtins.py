@@ -4,12 +4,19 @@ import re
 from collections.abc import Callable
 
 from agentctl.policy.shell.calls import Call, Sink, text_of
-from agentctl.policy.shell.names import changes_the_shell, names_a_program, own_variable
+from agentctl.policy.shell.names import (
+    changes_the_shell,
+    inert_before_command,
+    names_a_program,
+    own_variable,
+)
 from agentctl.policy.shell.options import Grammar, take_apart
 from agentctl.policy.shell.places import UNKNOWN
 from agentctl.policy.shell.words import AnyWord, Word
 
 Builtin = Callable[[Sink, Call], None]
+"""Those that only steer the shell, set what the line itself uses, or look a name up need no rule of their own
+in the forms that are not flagged: deny and ask rules still reach them."""
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _COUNTS = re.compile(r"(?<!%)(?:%%)*%[-+ #0-9.*]*[hlLjzt]*n")
@@ -48,8 +55,12 @@ def _lost(sink: Sink, call: Call) -> None:
     sink.places.moved((UNKNOWN,))
 
 
+def _steers(sink: Sink, call: Call) -> None:
+    sink.emit(call, needs_rule=any(not isinstance(word, str) and not word.numeric for word in call.words))
+
+
 def _leave(sink: Sink, call: Call) -> None:
-    sink.emit(call)
+    _steers(sink, call)
     if len(call.words) == 1 or (len(call.words) == 2 and str(call.words[1]).isdecimal()):  # noqa: PLR2004
         sink.places.gone()
 
@@ -109,7 +120,7 @@ def _command(sink: Sink, call: Call) -> None:
         lookup = lookup or "v" in words[0].lower()
         words = words[1:]
     if lookup or not words:
-        sink.emit(call)
+        sink.emit(call, needs_rule=False)
         return
     if len(words) + 1 < len(call.words):
         sink.emit(call)
@@ -122,17 +133,21 @@ def _command(sink: Sink, call: Call) -> None:
 
 def _declares(sink: Sink, call: Call) -> None:
     """`export`, `declare` and their like: the shell's own names and attributes that evaluate are flagged."""
-    sink.emit(call)
-    arrays = False
+    arrays, free = False, len(call.words) > 1
     for word in call.words[1:]:
         text = word if isinstance(word, str) else word.lead
         if text.startswith(("-", "+")):
             arrays = arrays or bool({"a", "A"} & set(text))
             if not re.fullmatch(r"-[pxrgfFaA]+|--", text) or not isinstance(word, str):
                 sink.flag(f"`{call.program} {text_of(word)}` changes how variables are evaluated")
+            free = free and text == "-r"
             continue
         name, equals, value = text.partition("=")
         name = name.removesuffix("+")
+        if call.program == "export":
+            free = free and isinstance(word, str) and inert_before_command(name, value)
+        else:
+            free = free and own_variable(name)
         arrays = arrays or sink.may_be_array(name)
         sink.holds(name, None)
         if not _NAME.fullmatch(name):
@@ -141,6 +156,7 @@ def _declares(sink: Sink, call: Call) -> None:
             sink.flag(f"it sets `{name}`, which changes what later commands do")
         elif equals and (arrays or value.startswith("(")) and not _plain_array(word):
             sink.flag(f"`{call.program}` evaluates what it puts into an array")
+    sink.emit(call, needs_rule=not free)
 
 
 def _plain_array(word: AnyWord) -> bool:
@@ -158,7 +174,7 @@ def _sets_names(grammar: Grammar, *, runs: str = "", array: str = "") -> Builtin
     """
 
     def builtin(sink: Sink, call: Call) -> None:
-        sink.emit(call)
+        sink.emit(call, needs_rule=False)
         parsed = take_apart(call.words[1:], grammar, first_ends=True)
         names = [*parsed.operands, *(value for name, value in parsed.options if name == array and value)]
         for name, value in parsed.options:
@@ -193,7 +209,7 @@ def _printf(sink: Sink, call: Call) -> None:
 
 
 def _set(sink: Sink, call: Call) -> None:
-    sink.emit(call)
+    sink.emit(call, needs_rule=False)
     named = False
     for word in call.words[1:]:
         if word in {"--", "-"}:
@@ -211,7 +227,7 @@ def _set(sink: Sink, call: Call) -> None:
 
 
 def _shopt(sink: Sink, call: Call) -> None:
-    sink.emit(call)
+    sink.emit(call, needs_rule=False)
     allowed = {"-s", "-u", "-q", "-p", "nullglob", "globstar", "dotglob", "failglob", "nocaseglob"}
     if any(word not in allowed for word in call.words[1:]):
         sink.flag("`shopt` changes how the shell reads or evaluates")
@@ -219,7 +235,7 @@ def _shopt(sink: Sink, call: Call) -> None:
 
 def _test(sink: Sink, call: Call) -> None:
     """`test` and `[` evaluate a name behind `-v`, so their shape has to be certain."""
-    sink.emit(call)
+    sink.emit(call, needs_rule=False)
     words = list(call.words[1:])
     if call.program == "[":
         if not words or words[-1] != "]":
@@ -251,7 +267,7 @@ def _is_certain(sink: Sink, words: list[AnyWord]) -> bool:
 
 
 def _unset(sink: Sink, call: Call) -> None:
-    sink.emit(call)
+    sink.emit(call, needs_rule=False)
     for word in call.words[1:]:
         text = text_of(word)
         sink.holds(text, None)
@@ -267,7 +283,7 @@ def _let(sink: Sink, call: Call) -> None:
 
 
 def _wait(sink: Sink, call: Call) -> None:
-    sink.emit(call)
+    sink.emit(call, needs_rule=False)
     if any(text_of(word).startswith("-p") for word in call.words[1:]):
         sink.flag("`wait -p` evaluates the name it is given")
 
@@ -285,6 +301,13 @@ _KEEPS = _evaluates("changes what the shell keeps or runs later")
 _COMPLETES = _evaluates("may evaluate the text it is given")
 
 BUILTINS: dict[str, Builtin] = {
+    ":": _steers,
+    "true": _steers,
+    "false": _steers,
+    "break": _steers,
+    "continue": _steers,
+    "shift": _steers,
+    "type": _steers,
     "cd": _change_directory,
     "pushd": _lost,
     "popd": _lost,

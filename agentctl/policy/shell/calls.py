@@ -145,11 +145,12 @@ class Sink(ABC):
         """Collect what `call` does, looking through wrappers."""
 
     @abstractmethod
-    def script(self, text: str, call: Call, *, needs_rule: bool = False) -> None:
+    def script(self, text: str, call: Call, *, needs_rule: bool = False, only_runs: bool = False) -> None:
         """Collect what a shell does that `call` gives `text` to; deny and ask rules reach it.
 
         With `needs_rule` an allow rule has to reach it, too: the program is one that should not run others,
-        but has an option that does (`sort --compress-program`).
+        but has an option that does (`sort --compress-program`). With `only_runs` it may be no script at all,
+        or one for another machine: what it seems to run is shown to deny and ask rules, no more.
         """
 
     def flag(self, reason: str) -> None:

@@ -13,15 +13,15 @@ from agentctl.policy.shell.redirects import Redirect
 from agentctl.policy.shell.runners import RUNNERS
 from agentctl.policy.shell.simple import Assignment
 from agentctl.policy.shell.words import AnyWord, Refused, Word
-from agentctl.policy.shell.wrappers import WRAPPERS
+from agentctl.policy.shell.wrappers import SHELLS, WRAPPERS
 from agentctl.protocol.effects import RunProgram
 
 _MAX_VIA = 12
 _MAX_TRIED = 500
 _RUN_OTHERS = {**WRAPPERS, **RUNNERS, "git": git}
 _FLAG_VALUE = re.compile(r"-(?:-[A-Za-z0-9][A-Za-z0-9-]*=.*|[A-Za-z]|[A-Za-z]=.*)", re.DOTALL)
-_SHELLS_LIST = "sh bash dash zsh ksh mksh ash rbash fish"
-SHELLS = frozenset(_SHELLS_LIST.split())
+_READ_COMMANDS = SHELLS | {"at", "batch"}
+"""They run what they read from standard input."""
 
 
 class Findings(Sink):
@@ -59,7 +59,7 @@ class Findings(Sink):
             self.emit(call, needs_rule=False)  # it repeats text that stands in the line
             return
         self.run(call)
-        if call.program in SHELLS:
+        if call.program in _READ_COMMANDS:
             self._read_by_shell(call, redirects)
         self.fed, self._fed_redirects = [], []
 
@@ -170,7 +170,7 @@ class Findings(Sink):
             if self.unseen and isinstance(run, RunProgram):
                 self.effects[at] = replace(run, distrust="a file that it reads is known only to the shell")
 
-    def script(self, text: str, call: Call, *, needs_rule: bool = False) -> None:
+    def script(self, text: str, call: Call, *, needs_rule: bool = False, only_runs: bool = False) -> None:
         """See Sink."""
         inside = Findings(cwd=self.places.start, home=self.home)
         inside.scripts = self.scripts + 1
@@ -183,8 +183,11 @@ class Findings(Sink):
         except Refused as refused:
             inside.flag(refused.reason)
         inside.settle_numbers()
-        for reason in inside.reasons:
-            self.flag(f"what `{call.program}` is given cannot be told: {reason}")
+        if only_runs:
+            inside.effects = [effect for effect in inside.effects if isinstance(effect, RunProgram)]
+        else:
+            for reason in inside.reasons:
+                self.flag(f"what `{call.program}` is given cannot be told: {reason}")
         via = (*call.via, call.program)
         free = call.inside or not needs_rule
         self.effects.extend(

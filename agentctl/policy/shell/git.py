@@ -70,7 +70,7 @@ def git(sink: Sink, call: Call) -> None:
 
 def _globals(sink: Sink, call: Call, parsed: Parsed) -> bool:
     """Follow the global options; returns whether they leave the sub-command's meaning alone."""
-    inert = not (parsed.unsure or parsed.by_wildcard)
+    inert = not (parsed.unsure or parsed.by_wildcard) and "--" not in call.words[: -len(parsed.rest)]
     places = sink.places
     for name, value in parsed.options:
         if name == "C" and isinstance(value, str) and value:

@@ -8,7 +8,7 @@ from agentctl.policy.shell.fetchers import FETCHERS
 from agentctl.policy.shell.finding import FINDERS
 from agentctl.policy.shell.hosts import host_of
 from agentctl.policy.shell.options import Grammar, Parsed, take_apart
-from agentctl.policy.shell.special import SPECIAL, awk_writes
+from agentctl.policy.shell.special import SPECIAL, awk_writes, editor_runs, zip_tests
 from agentctl.policy.shell.tables import READS, WRITES
 from agentctl.policy.shell.words import AnyWord, Word
 from agentctl.records import dataclass
@@ -84,7 +84,7 @@ class Habits:
                     sink.read(word)
                 elif role in {"w", "t"}:
                     sink.write(word, tree=role == "t")
-        if parsed.has("b", "backup", "S", "suffix") and words:
+        if kind in {"cp", "mv", "in"} and words and parsed.has("b", "backup", "S", "suffix"):
             sink.write_beside(words[-1])
 
 
@@ -167,5 +167,9 @@ def _both(first: Program, second: Program) -> Program:
 
 
 _TABLES = _read_tables(READS, WRITES)
-_SCRIPTED = {name: _both(_TABLES[name], awk_writes) for name in ("awk", "gawk", "mawk", "nawk")}
+_SCRIPTED = {
+    **{name: _both(_TABLES[name], awk_writes) for name in ("awk", "gawk", "mawk", "nawk")},
+    **{name: _both(_TABLES[name], editor_runs) for name in ("vim", "vi", "view", "nvim", "ex")},
+    "zip": _both(_TABLES["zip"], zip_tests),
+}
 PROGRAMS: dict[str, Program] = {**_TABLES, **FETCHERS, **FINDERS, **SPECIAL, **_SCRIPTED}

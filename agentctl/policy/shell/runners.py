@@ -175,6 +175,17 @@ def _value_runs(*options: str, grammar: Grammar) -> Callable[[Sink, Call], None]
     return runner
 
 
+def _tmux(sink: Sink, call: Call) -> None:
+    """`tmux new 'rm x'`, `tmux send-keys 'rm x' Enter`: words that a shell reads, one by one or joined."""
+    _ONLY_TMUX(sink, call)
+    for word in call.words[2:]:
+        if isinstance(word, str) and " " in word:
+            sink.script(word, call, only_runs=True)
+
+
+_ONLY_TMUX = _only(
+    "new new-session neww new-window splitw split-window respawn-pane run run-shell send send-keys"
+)
 _SU = Grammar(values="cgGsTw", long_values=names("command session-command group shell whitelist-environment"))
 _EMPTY = Grammar()
 _HYPERFINE = Grammar(
@@ -212,6 +223,45 @@ RUNNERS: dict[str, Wrapper] = {
     "gdb": _GUESS,
     "perf": _only("stat record trace"),
     "entr": _behind(_EMPTY),
+    "caffeinate": _behind(Grammar(values="tw")),
+    "arch": _behind(Grammar(values="de", long_values=names("arch"))),
+    "setarch": _behind(_EMPTY, operands=1),
+    "taskpolicy": _behind(Grammar(values="cdgtlbp")),
+    "prlimit": _behind(Grammar(values="p", attached="cdefilmnqrstuvxy")),
+    "numactl": _behind(
+        Grammar(values="NCmipP", long_values=names("cpunodebind physcpubind membind interleave preferred"))
+    ),
+    "cpulimit": _behind(Grammar(values="lpePc", long_values=names("limit pid exe path cpu"))),
+    "proxychains": _behind(Grammar(values="f")),
+    "proxychains4": _behind(Grammar(values="f")),
+    "gosu": _behind(_EMPTY, operands=1),
+    "su-exec": _behind(_EMPTY, operands=1),
+    "setuidgid": _behind(_EMPTY, operands=1),
+    "envdir": _behind(_EMPTY, operands=1),
+    "softlimit": _behind(Grammar(values="mdslaofprtc")),
+    "chpst": _behind(Grammar(values="uUben/CnlLmdofprtc")),
+    "faketime": _behind(Grammar(values="pf"), operands=1),
+    **dict.fromkeys(
+        (
+            "linux32",
+            "linux64",
+            "eatmydata",
+            "unbuffer",
+            "rlwrap",
+            "chronic",
+            "torsocks",
+            "torify",
+            "tini",
+            "dumb-init",
+            "winpty",
+            "ddtrace-run",
+            "opentelemetry-instrument",
+            "coverage",
+            "sg",
+            "xterm",
+        ),
+        _GUESS,
+    ),
     "ts-node": _GUESS,
     "npx": _GUESS,
     "bunx": _GUESS,
@@ -236,7 +286,13 @@ RUNNERS: dict[str, Wrapper] = {
     "mise": _only("exec x"),
     "asdf": _only("exec"),
     "direnv": _only("exec"),
-    "dotenv": _only("run"),
+    "dotenv": _behind(Grammar(values="fepqc", long_values=names("file quote"))),
+    **dict.fromkeys(
+        ("rbenv", "pyenv", "nodenv", "goenv", "fnm", "nvm", "opam", "stack", "cabal", "dune"), _only("exec")
+    ),
+    **dict.fromkeys(
+        ("lerna", "nx", "aws-vault", "chamber", "heroku", "infisical", "volta"), _only("exec run")
+    ),
     "op": _only("run"),
     "doppler": _only("run"),
     "nix": _only("run develop shell"),
@@ -245,7 +301,7 @@ RUNNERS: dict[str, Wrapper] = {
     "podman": _only("run exec"),
     "docker-compose": _only("run exec"),
     "kubectl": _only("exec run debug"),
-    "tmux": _only("new new-session neww new-window split-window respawn-pane run-shell send-keys"),
+    "tmux": _tmux,
     "screen": _GUESS,
     "cross-env": _GUESS,
     "cross-env-shell": _GUESS,

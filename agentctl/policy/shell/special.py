@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 
+from agentctl.policy.safe_scripts import awk_program_looks
 from agentctl.policy.shell.calls import Call, Sink, text_of
 from agentctl.policy.shell.options import Grammar, Parsed, names, take_apart
 from agentctl.policy.shell.sed import read_sed
@@ -181,11 +182,29 @@ def awk_writes(sink: Sink, call: Call) -> None:
     """What an awk program writes and runs, where it is written out, besides what its operands read."""
     parsed = take_apart(call.words[1:], Grammar(values="fvFieE"))
     for text in parsed.operands[:1]:
-        if isinstance(text, str):
+        if isinstance(text, str) and not awk_program_looks(text):
             for name in _DIRECT.findall(text):
                 sink.write(name)
             for match in _AWK_RUNS.finditer(text):
                 sink.script(next(part for part in match.groups() if part), call, needs_rule=True)
+
+
+_EX_RUNS = re.compile(r"\+?:?(?:sil(?:ent)?!? *)?(?::?r(?:ead)? *)?! *(\S.*)", re.DOTALL)
+
+
+def editor_runs(sink: Sink, call: Call) -> None:
+    """`vim -c '!x'`, `vim +!x`: what an editor is told to run when it starts."""
+    for at, word in enumerate(call.words[1:], start=1):
+        match = _EX_RUNS.fullmatch(word) if isinstance(word, str) else None
+        if match and (match[0].startswith("+") or call.words[at - 1] in {"-c", "--cmd", "-S"}):
+            sink.script(match[1], call, needs_rule=True)
+
+
+def zip_tests(sink: Sink, call: Call) -> None:
+    """`zip -T -TT x`: the program that tests what was packed."""
+    for at, word in enumerate(call.words[1:-1], start=1):
+        if word in {"-TT", "--unzip-command"}:
+            sink.script(text_of(call.words[at + 1]), call, needs_rule=True)
 
 
 def _in_place(letter: str) -> Callable[[Sink, Call], None]:

@@ -14,6 +14,9 @@ from agentctl.policy.shell.words import AnyWord, Word
 
 Wrapper = Callable[[Sink, Call], None]
 
+SHELLS = names("sh bash dash zsh ksh mksh ash rbash fish")
+_GIVES_TEXT = re.compile(r"-[a-z]*c")
+
 
 def pass_on(sink: Sink, call: Call, inner: list[AnyWord], *, inert: bool) -> None:
     """Add the wrapper and the command `inner` that it runs, which needs a rule of its own."""
@@ -36,7 +39,19 @@ def pass_on_guess(sink: Sink, call: Call, words: list[AnyWord]) -> None:
     sink.emit(call)
     for at, word in enumerate(words[:40]):
         if isinstance(word, str) and word and not word.startswith("-"):
-            sink.emit(call.inner(words[at:], needs_rule=False))
+            inner = call.inner(words[at:], needs_rule=False)
+            sink.emit(inner)
+            if inner.program in SHELLS:
+                _given_to_shell(sink, inner)
+
+
+def _given_to_shell(sink: Sink, call: Call) -> None:
+    """What a shell that may be run here gets behind `-c`."""
+    for at, word in enumerate(call.words[1:-1], start=1):
+        text = call.words[at + 1]
+        if isinstance(word, str) and isinstance(text, str) and _GIVES_TEXT.fullmatch(word):
+            sink.script(text, call, only_runs=True)
+            return
 
 
 def _cannot_tell(sink: Sink, call: Call) -> None:
