@@ -27,7 +27,7 @@ async def shrink(context: AgentContext) -> bool:
     """Cut old tool results, or if that was done already summarise old steps; tell whether anything went."""
     snapshot = context.recorder.snapshot
     before = _tokens(context)
-    first_kept = _start_of_recent_steps(snapshot, context.plan.keep_recent)
+    first_kept = start_of_recent_steps(snapshot, context.plan.keep_recent)
     old = snapshot.messages[snapshot.window_from : first_kept]
     cut = [
         message.result
@@ -70,7 +70,7 @@ def _tokens(context: AgentContext) -> int:
     return estimate_tokens(build_request(context)) if counted is None else counted
 
 
-def _start_of_recent_steps(snapshot: RunSnapshot, keep: int) -> int:
+def start_of_recent_steps(snapshot: RunSnapshot, keep: int) -> int:
     """Index of the first message of the latest steps; a call is never split from its results."""
     steps = 0
     for index in range(len(snapshot.messages) - 1, snapshot.window_from, -1):

@@ -61,6 +61,14 @@ class NoCallRuns:
     why: str
 
 
+NEVER_EXECUTED = {
+    "length": "Not run: the reply was cut by its length limit, so this call may be incomplete. Be shorter.",
+    "incomplete": "Not run: the reply broke off, so this call may be incomplete. Make it again.",
+    "filtered": "The reply was cut by a content filter; this call was not run.",
+    "refusal": "The reply was a refusal; this call was not run.",
+}
+"""Why the calls of a reply that ended so are not run."""
+
 InvalidCall: TypeAlias = ToolCall | NoCallRuns | None
 
 
@@ -84,7 +92,11 @@ class Hooks(Protocol):
         """Return whether the model is asked again; None accepts the reply."""
 
     async def invalid_call(self, call: ToolCall, offered: Sequence[str]) -> InvalidCall:
-        """Return the repaired call, that no call of the turn runs, or None where no hook decides."""
+        """Return the repaired call, that no call of the turn runs, or None where no hook decides.
+
+        Asked when the reply came in, and again when its step is taken, which a crash may come before: hooks
+        see a call once in each process.
+        """
 
     async def before_call(self, call: ToolCall) -> ToolCall | ToolResult:
         """Return the call that is judged next, or the result that stands for a call that was skipped."""
@@ -156,6 +168,7 @@ class RunHooks:
     scratchpad: Scratchpad = field(default_factory=Scratchpad)
     acted: list[Acted] = field(default_factory=list)
     """Filled by the stack's report; written to the journal after each event."""
+    _decided: dict[str, InvalidCall] = field(default_factory=dict)
     _skipped: set[str] = field(default_factory=set)
     _saved: str = ""
     _model: str = ""
@@ -166,6 +179,7 @@ class RunHooks:
 
     async def before_model(self, request: ModelRequest) -> ModelRequest:
         """Return the request with every hook's patch; nothing of it stays for the next."""
+        self._decided.clear()
         if not self.stack.observes("model_call"):
             return request
         action = await self.stack.on_model_call(self._context(), ModelCall(request=request))
@@ -242,9 +256,15 @@ class RunHooks:
                 return AskAgain(feedback=text)
 
     async def invalid_call(self, call: ToolCall, offered: Sequence[str]) -> InvalidCall:
-        """Return what the first hook that decides says."""
+        """Return what the first hook that decides says; the second time, what it said the first."""
         if not self.stack.observes("invalid_tool_call"):
             return None
+        if call.call_id in self._decided:
+            return self._decided.pop(call.call_id)
+        self._decided[call.call_id] = decided = await self._decide(call, offered)
+        return decided
+
+    async def _decide(self, call: ToolCall, offered: Sequence[str]) -> InvalidCall:
         event = InvalidToolCall(
             call_id=call.call_id, tool=call.tool, arguments=call.arguments, offered=tuple(offered)
         )

@@ -6,7 +6,7 @@ import anyio
 
 from agentctl.agent.compaction import shrink
 from agentctl.agent.context import AgentContext
-from agentctl.agent.hooks import AskAgain
+from agentctl.agent.hooks import NEVER_EXECUTED, AskAgain, NoCallRuns
 from agentctl.agent.prompt import build_request, counted_tokens, estimate_tokens
 from agentctl.errors import ProviderError, RunFailed
 from agentctl.ids import new_call_id
@@ -38,7 +38,7 @@ async def call_model(context: AgentContext) -> AssistantMessage:
         reply = await _reply(context, model, request)
         if reply is None:
             continue
-        again = await hooks.after_reply(reply)
+        again = None if await _is_recovered(context, reply) else await hooks.after_reply(reply)
         spent, own = context.tools.budgets.spent(), context.tools.budgets.own()
         added = MessageAdded(message=reply, step=recorder.snapshot.step + 1, spent=spent, own=own)
         match again:
@@ -49,6 +49,20 @@ async def call_model(context: AgentContext) -> AssistantMessage:
                 continue
             case AskAgain(feedback=words):
                 await _commit_reply(context, added, MessageAdded(message=user_text(words, source="harness")))
+
+
+async def _is_recovered(context: AgentContext, reply: AssistantMessage) -> bool:
+    """Return whether a hook mends a call of a tool that is not there: such a reply is no finished turn."""
+    if reply.stop in NEVER_EXECUTED:
+        return False
+    tools, recovered = context.tools, False
+    for call in reply.tool_calls:
+        if not tools.is_offered(call.tool):
+            decided = await tools.hooks.invalid_call(call, tools.offered)
+            recovered = recovered or decided is not None
+            if isinstance(decided, NoCallRuns):
+                break
+    return recovered
 
 
 async def _tell_machines(context: AgentContext) -> None:

@@ -66,7 +66,7 @@ class StateShowing:
                 thread_id=self.state.thread_id,
                 run_id=self.state.run_id,
                 first_call=False,
-                context=_for_tools(self.context, offered),
+                context=for_tools(self.context, offered),
                 state=document_of(self.state.live.cells),
             )
         )
@@ -93,7 +93,7 @@ def _human_messages(snapshot: RunSnapshot) -> int:
     )
 
 
-def _for_tools(context: Mapping[str, str], offered: set[str]) -> dict[str, str]:
+def for_tools(context: Mapping[str, str], offered: set[str]) -> dict[str, str]:
     """The context items for this agent: one named `tool:NAME` is only for agents that have that tool."""
     return {
         name: text

@@ -8,18 +8,11 @@ import anyio
 from agentctl.agent.asking import ask_all
 from agentctl.agent.context import AgentContext, LoopEnd, StageEnd, Suspend
 from agentctl.agent.dispatch import Answered, Asking, Judged, Ready, judge, run_call
-from agentctl.agent.hooks import NoCallRuns
+from agentctl.agent.hooks import NEVER_EXECUTED, NoCallRuns
 from agentctl.agent.in_doubt import answer_in_doubt
 from agentctl.agent.inner_calls import inner_caller
 from agentctl.agent.settle import settle_step
 from agentctl.protocol.messages import AssistantMessage, ToolCall, ToolMessage, ToolResult
-
-_NEVER_EXECUTED = {
-    "length": "Not run: the reply was cut by its length limit, so this call may be incomplete. Be shorter.",
-    "incomplete": "Not run: the reply broke off, so this call may be incomplete. Make it again.",
-    "filtered": "The reply was cut by a content filter; this call was not run.",
-    "refusal": "The reply was a refusal; this call was not run.",
-}
 
 
 async def take_step(context: AgentContext, reply: AssistantMessage) -> LoopEnd | None:
@@ -30,8 +23,8 @@ async def take_step(context: AgentContext, reply: AssistantMessage) -> LoopEnd |
     same thread. Calls that were finished before a crash are taken from the journal and not run again.
     """
     calls = context.recorder.snapshot.open_calls()
-    if reply.stop in _NEVER_EXECUTED:
-        refused = [_refused(call, _NEVER_EXECUTED[reply.stop]) for call in calls]
+    if reply.stop in NEVER_EXECUTED:
+        refused = [_refused(call, NEVER_EXECUTED[reply.stop]) for call in calls]
         await settle_step(context, refused)
         return None
 

@@ -1,6 +1,8 @@
 """Notices an agent that goes round in circles: same calls, same results, alone or in a short cycle."""
 
-from agentctl.protocol.messages import AssistantMessage, Message, ToolMessage
+import json
+
+from agentctl.protocol.messages import AssistantMessage, Message, ToolCall, ToolMessage
 
 _REPEATS = 3
 _LONGEST_CYCLE = 4
@@ -29,7 +31,7 @@ def _steps(messages: list[Message], *, limit: int) -> list[str]:
             case ToolMessage(result=result):
                 results[result.call_id] = f"{result.outcome}:{result.text}"
             case AssistantMessage() if message.tool_calls:
-                calls = [f"{c.tool}{c.arguments!r}→{results.get(c.call_id, '')}" for c in message.tool_calls]
+                calls = [f"{_words(call)}→{results.get(call.call_id, '')}" for call in message.tool_calls]
                 steps.append("\n".join(calls))
             case AssistantMessage():
                 break
@@ -40,3 +42,8 @@ def _steps(messages: list[Message], *, limit: int) -> list[str]:
         if len(steps) == limit:
             break
     return steps[::-1]
+
+
+def _words(call: ToolCall) -> str:
+    """A call whatever the order that its arguments were written in."""
+    return f"{call.tool}{json.dumps(call.arguments, sort_keys=True)}"

@@ -90,13 +90,20 @@ def _short(text: str, width: int) -> str:
 
 
 def told(reports: tuple[ChildReport, ...]) -> ToolOutput:
-    """Return reports as the model reads them; a child that did not finish well is never an empty success."""
+    """Return reports as the model reads them; a child that did not finish well is never an empty success.
+
+    One that a limit stopped is worth what it said so far, and its report says that it is not all.
+    """
     texts = []
     for report in reports:
         head = f"{report.name} ({report.child}): {report.outcome}"
         reason = f", {report.reason}" if report.reason else ""
         texts.append(f"{head}{reason}\n{report.answer}".strip())
-    bad = [report for report in reports if report.outcome not in {"finished", *OPEN}]
+    bad = [
+        report
+        for report in reports
+        if report.outcome not in {"finished", *OPEN} and not (report.outcome == "limited" and report.answer)
+    ]
     return ToolOutput(
         text="\n\n".join(texts) or "There are no sub-agents.",
         structured={"agents": [as_json(report) for report in reports]},

@@ -1,5 +1,6 @@
 """Which tools there are: found by name or alias, offered as specs, their arguments checked."""
 
+import json
 from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import TypeAlias
@@ -125,11 +126,19 @@ def _violations(spec: ToolSpec, arguments: JsonObject, validator: jsonschema_rs.
             lines.append("- and more")
             break
         place = ".".join(str(part) for part in error.instance_path)
-        message = error.message
+        message = _message(error)
         if len(message) > _LONGEST_VIOLATION:
             message = f"{message[:_LONGEST_VIOLATION]}…"
         lines.append(f"- {place}: {message}" if place else f"- {message}")
     return "\n".join([f"Invalid arguments for {spec.name}:", *lines, _takes(spec)])
+
+
+def _message(error: jsonschema_rs.ValidationError) -> str:
+    """Return what is wrong; where one word of several is wanted, all of them: the model has to choose one."""
+    if isinstance(error.kind, jsonschema_rs.ValidationErrorKind.Enum):
+        wanted = ", ".join(json.dumps(one, ensure_ascii=False) for one in error.kind.options)
+        return f"{_cut(json.dumps(error.instance, ensure_ascii=False))} is not one of {wanted}"
+    return error.message
 
 
 def _takes(spec: ToolSpec) -> str:

@@ -12,10 +12,12 @@ from typing import Any
 import anyio
 import pytest
 
+from tests.state.vectors_played import PLAYED
 from tests.state.vectors_run import HOOKS, MACHINES, STATE, WRITES
 from tests.state.vectors_store import FILES, STORE
 
 ROOT = Path(__file__).resolve().parents[2]
+IN_A_FOLDER = {**FILES, **PLAYED}
 CHECKS = {**STORE, **HOOKS, **WRITES, **STATE, **MACHINES}
 _ROW = re.compile(r"^\| ((?:SV-\d{3}(?:…SV-\d{3})?(?:, )?)+) \|", re.MULTILINE)
 
@@ -39,7 +41,7 @@ def vectors(shared: Path) -> list[Any]:
 
 def test_every_vector_is_checked_or_told_as_a_difference(shared: Path) -> None:
     differences = told()
-    checked = {v["id"] for v in vectors(shared) if v["case"] in CHECKS or v["case"] in FILES}
+    checked = {v["id"] for v in vectors(shared) if v["case"] in CHECKS or v["case"] in IN_A_FOLDER}
 
     missing = [f"{v['id']} {v['case']}" for v in vectors(shared) if v["id"] not in checked | set(differences)]
     assert not missing, "\n".join(missing)
@@ -53,8 +55,8 @@ def test_what_the_originals_do_and_agentctl_too(shared: Path, tmp_path: Path) ->
         try:
             if case in CHECKS:
                 anyio.run(CHECKS[case], vector)
-            elif case in FILES:
-                anyio.run(FILES[case], vector, tmp_path / str(number))
+            elif case in IN_A_FOLDER:
+                anyio.run(IN_A_FOLDER[case], vector, tmp_path / str(number))
         except Exception as error:  # noqa: BLE001 - every vector is tried, whatever one does
             failed.append(f"{vector['id']} {case}: {type(error).__name__} {str(error)[:300]}")
     assert not failed, "\n".join(failed)

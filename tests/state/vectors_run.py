@@ -6,9 +6,16 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
+import anyio
+import anyio.lowlevel
 import pytest
 
+from agentctl.agent.agent_state import AgentState, LiveState, StatePlan
+from agentctl.agent.compaction import start_of_recent_steps
 from agentctl.agent.hook_stack import merge_patches
+from agentctl.agent.prompt import counted_tokens, estimate_tokens, visible_messages
+from agentctl.agent.showing import for_tools
+from agentctl.agent.snapshot import RunSnapshot
 from agentctl.api import (
     Blocks,
     Cells,
@@ -49,8 +56,16 @@ from agentctl.api import (
     run_effects,
     table_of,
 )
+from agentctl.interaction.hub import Hub
 from agentctl.llm.base import ModelRequest
+from agentctl.policy.decide import decide
+from agentctl.policy.layers import Layers
+from agentctl.policy.paths import Place
+from agentctl.policy.rules import ToolNames, parse_permissions
+from agentctl.policy.shell.analyse import analyse
 from agentctl.protocol.commands import Scope
+from agentctl.protocol.decisions import Verdict
+from agentctl.protocol.events import ContextCompacted
 from agentctl.protocol.messages import (
     AssistantMessage,
     Message,
@@ -58,15 +73,20 @@ from agentctl.protocol.messages import (
     ToolCall,
     ToolMessage,
     ToolResult,
+    Usage,
     UserMessage,
     user_text,
 )
+from agentctl.protocol.questions import Asker, PersonAnswer, PersonQuestion
+from agentctl.protocol.tool_names import RULE_NAMES, TOOL_ALIASES
 from agentctl.state.effects import EffectRefused, check_patch, parsed_result
 from agentctl.state.machine import Bound, Emit, Instance, Machine, Move, When, stored
 from agentctl.state.machine_check import check_machines
 from agentctl.state.machines import Called, advance, advance_on_event, gate, unfinished
 from agentctl.state.typed import same
-from agentctl.state.views import workspace_block
+from agentctl.state.views import context_block, workspace_block
+from agentctl.toml.read import parse
+from tests.interaction.test_hub import HandClock
 
 Check = Callable[[Any], Awaitable[None]]
 ORIGIN = Origin(run_id="r", thread_id="t")
@@ -746,6 +766,143 @@ async def machine_checks(vector: Any) -> None:
     assert [problem.level for problem in check_machines(machines)].count("error") == 1
 
 
+async def context_items(vector: Any) -> None:
+    items = {item["description"]: item["value"] for item in vector["input"]["items"]}
+    given = for_tools(items, set(vector["input"].get("client_tools", ())))
+    assert context_block(given) == vector["expected"]
+
+
+async def window(vector: Any) -> None:
+    """Nothing costs nothing; what a service counted holds, with a guess of what came after."""
+    empty = estimate_tokens(ModelRequest(system="", messages=()))
+    if vector["case"] == "estimate_tokens_empty":
+        assert empty == vector["expected"]
+        return
+    usage = Usage(
+        input_tokens=vector["input"]["usage"]["input"], output_tokens=vector["input"]["usage"]["output"]
+    )
+    snapshot = RunSnapshot()
+    snapshot.messages += [user_text("q"), AssistantMessage(parts=(TextPart(text="a"),), usage=usage)]
+    assert counted_tokens(snapshot) == 150
+    snapshot.messages.append(user_text("trailing " * 40))
+    counted = counted_tokens(snapshot)
+    assert counted is not None
+    assert counted > 150 + 90 - 10
+
+
+async def compacted(vector: Any) -> None:
+    """Whatever is cut or summarised, a call and its result are in view together; the marker never changes."""
+    snapshot = RunSnapshot(started=None)
+    for number in range(30):
+        call = ToolCall(call_id=f"c{number}", tool="t")
+        done = ToolResult(call_id=call.call_id, tool="t", outcome="ok", text="r" * 900)
+        snapshot.messages += [AssistantMessage(parts=(call,), stop="tool_calls"), ToolMessage(result=done)]
+    for keep in (1, 2, 3, 5, 8, 13, 21, 29, 30):
+        kept_from = start_of_recent_steps(snapshot, keep)
+        ids = tuple(f"c{number}" for number in range(30 - keep))
+        for how, cut in (("results_cut", ids), ("summary", ())):
+            snapshot.apply(
+                ContextCompacted(
+                    how=how,  # type: ignore[arg-type]
+                    kept_from=kept_from,
+                    tokens_before=1,
+                    tokens_after=1,
+                    summary="s",
+                    cut_call_ids=cut,
+                )
+            )
+            shown = visible_messages(snapshot)
+            asked = [call.call_id for m in shown if isinstance(m, AssistantMessage) for call in m.tool_calls]
+            answered = [m.result.call_id for m in shown if isinstance(m, ToolMessage)]
+            assert asked == answered
+            markers = {m.result.text for m in shown if isinstance(m, ToolMessage)} - {"r" * 900}
+            assert len(markers) <= 1
+        snapshot.window_from, snapshot.summary = 0, ""
+        snapshot.cut_results.clear()
+
+
+async def merged_batches(vector: Any) -> None:
+    merge = Merge.EXCLUSIVE if "exclusive" in vector["case"] else Merge.COMMUTATIVE
+    batches = [
+        Command(scope="thread", key="k", action=SetValue(value={name: 1}), merge=merge) for name in "ab"
+    ]
+    if merge is Merge.EXCLUSIVE:
+        assert refused(*batches)
+    else:
+        assert cells_of(*batches).get("thread", "k") == {"a": 1, "b": 1}
+
+
+WAITS: dict[str, Any] = {"question_id": "q", "asker": Asker(run_id="r", agent="a", stage="s"), "kind": "text"}
+
+
+async def answer_to_a_question(vector: Any) -> None:
+    """An answer names a question that waits; one that is past its deadline has answered itself."""
+    clock = HandClock()
+    hub, answers = Hub(clock), []
+    deadline = {"resume_no_deadline": 0.0}.get(vector["case"], 100.0)
+
+    async def ask() -> None:
+        answers.append(await hub.ask(PersonQuestion(prompt="?", deadline_s=deadline, **WAITS)))
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(ask)
+        while not hub.waiting():
+            await anyio.lowlevel.checkpoint()
+        if vector["case"] == "resume_correlation_id":
+            assert hub.answer("another", PersonAnswer(text="x")) is False
+        if vector["case"] == "resume_expired":
+            await anyio.wait_all_tasks_blocked()
+            clock.move(999)
+            await anyio.wait_all_tasks_blocked()
+            assert hub.answer("q", PersonAnswer(text="late")) is False
+        else:
+            assert hub.answer("q", PersonAnswer(text="in time")) is True
+    assert answers == [
+        PersonAnswer(no_answer="deadline", by="deadline")
+        if vector["case"] == "resume_expired"
+        else PersonAnswer(text="in time")
+    ]
+
+
+async def machine_asks(vector: Any) -> None:
+    machine = rbw(moves=(move("Write", "read", "w", on_violation=vector["input"]["on_violation"]),))
+    assert word(machine, "Write", Cells()).verdict == "ask"
+
+
+async def continuation_cap(vector: Any) -> None:
+    cap = vector["input"]["cap"]
+    machine = rbw(terminal=frozenset({"written"}), max_continuations=cap)
+    live = LiveState(thread_id="t", cells=at(machine, "read"))
+    agent = AgentState(run_id="r", thread_id="t", agent="a", live=live, plan=StatePlan(machines=(machine,)))
+    for _ in range(vector["input"]["forced_continuations"]):
+        again = agent.continuation()
+        assert again is not None
+        live.cells = assemble(ORIGIN, (), (again[1],), cells=live.cells).cells
+    assert agent.continuation() is None
+
+
+async def rule_words(vector: Any) -> None:
+    """The same words in our rules: the command's pattern is over words, `Bash` is `shell`."""
+    given = vector["input"]
+    known = ToolNames(known=RULE_NAMES, aliases=TOOL_ALIASES)
+    if given["rules"][:1] == ["Bash ask"]:
+        table = 'bash = { default = "ask", allow = ["npm test *"] }'
+    elif given["rules"]:
+        table = 'bash = { default = "allow", deny = ["rm *", "* rm *"] }'
+    else:
+        table = ""
+    user = parse_permissions(parse(f"[t]\n{table}".encode(), file="v").table("t"), names=known)
+    line = next(iter(given["call"][1].values())) if "call" in given else "make"
+    effects = analyse(line, cwd="/w", home="/h").effects
+    built_in = parse_permissions(parse(b"[t]\n", file="v").table("t"), names=known)
+    layers = Layers(built_in=built_in, user=user, place=Place(workdir="/w", home="/h"))
+    assert decide("shell", effects, layers).verdict.word == vector["expected"]
+
+
+async def verdict_words(vector: Any) -> None:
+    assert vector["expected"] in {verdict.word for verdict in Verdict}
+
+
 OPERATORS = {"exact": "=", "glob": "~"}
 
 
@@ -798,6 +955,20 @@ MACHINES: dict[str, Check] = {
          "match_globstar", "match_exact_field", "perm_field_glob", "perm_field_glob_miss",
          "perm_glob_tool_name", "perm_primary_arg", "perm_case_sensitive"), pattern_match),
     "perm_regex_refused": pattern_regex,
+    **dict.fromkeys(("run_context_format", "run_context_none"), context_items),
+    **dict.fromkeys(("estimate_tokens_empty", "tracker_usage_plus_trailing"), window),
+    **dict.fromkeys(("compaction_marker_constant", "compaction_never_orphans_tool_calls"), compacted),
+    **dict.fromkeys(("old06_parallel_exclusive_conflict", "old06_parallel_commutative_ok"), merged_batches),
+    **dict.fromkeys(
+        ("resume_correlation_id", "resume_expired", "resume_at_deadline_ok", "resume_no_deadline"),
+        answer_to_a_question),
+    "fsm_ask_ticket": machine_asks,
+    "fsm_guard_cap": continuation_cap,
+    **dict.fromkeys(
+        ("perm_deny_absolute", "perm_allow_when_no_deny", "perm_specific_allow_beats_ask", "perm_broad_ask",
+         "perm_unmatched_default"), rule_words),
+    **dict.fromkeys(
+        ("gate_label_Allow", "gate_label_Block", "gate_label_RequireConfirmation"), verdict_words),
     **dict.fromkeys(
         ("fsm_write_before_read", "fsm_write_after_read", "fsm_repeat_write_engine", "fsm_repeat_write_doc",
          "fsm_missing_key_skips", "fsm_warn_before_deny", "fsm_deny_beats_ask", "fsm_strict_undeclared",
