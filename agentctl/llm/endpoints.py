@@ -6,6 +6,7 @@ from dataclasses import replace
 from difflib import get_close_matches
 
 from agentctl.errors import InvalidInput, Position, Problem
+from agentctl.llm.addresses import fault_of, without_password
 from agentctl.llm.anthropic import AnthropicMessages
 from agentctl.llm.catalogue import Catalogue, ModelFacts, Price, ServiceFacts, WireName
 from agentctl.llm.gemini import Gemini
@@ -61,6 +62,8 @@ def resolve(name: str, place: ModelPlace, config: ProviderConfig, catalogue: Cat
         raise unknown_provider(name, provider, [*catalogue.services, *config.providers, *config.openers])
     place, model = _address_in_name(model, place)
     address, origin = _address(service, settings, place, config.environment)
+    if fault := fault_of(address):
+        raise bad_address(provider, address, fault)
     facts = _facts(catalogue.facts(f"{provider}:{model}"), place)
     if facts.price is None and service is not None and service.own_machine and is_loopback(address):
         facts = replace(facts, price=Price(input=0.0, output=0.0))
@@ -110,6 +113,14 @@ def bad_name(name: str, expected: str, *, suggestion: str = "") -> InvalidInput:
         suggestion=suggestion,
     )
     return InvalidInput((problem,), hint="models are named provider:model; `agentctl models list` shows them")
+
+
+def bad_address(provider: str, address: str, fault: str) -> InvalidInput:
+    """Return the error for an address that leads nowhere, without the password that may stand in it."""
+    shown = address.rpartition("@")[2]
+    message = f"the address {shown!r} of provider {provider!r} is not valid: {fault}"
+    problem = Problem(position=Position(file="model"), key=provider, message=message)
+    return InvalidInput((problem,), hint="an address is written https://host/path, or http://host:port/path")
 
 
 def unknown_provider(name: str, provider: str, known: list[str]) -> InvalidInput:
@@ -199,11 +210,12 @@ def _endpoint(
         for name, value in headers.items()
         if name not in plain
     }
+    address, basic = without_password(address)
     return Endpoint(
         base_url=address,
         key=_given(key),
         headers=plain,
-        secret_headers=filled,
+        secret_headers={**({"authorization": basic} if basic else {}), **filled},
         query={} if origin == "blueprint" else settings.query,
         options=HttpOptions(
             stall_timeout_s=settings.stall_timeout_s or _STALL_S,

@@ -3,6 +3,8 @@
 Source: https://ai.google.dev/api/generate-content
 """
 
+from urllib.parse import quote
+
 from agentctl.llm.assemble import Assembler
 from agentctl.llm.base import ModelRequest
 from agentctl.llm.gemini_reply import GeminiAssembler
@@ -40,7 +42,7 @@ class Gemini:
     def path(self, target: Target) -> str:
         """Return the path; the model and the way to answer stand in it."""
         verb = "streamGenerateContent?alt=sse" if target.stream else "generateContent"
-        return f"/v1beta/models/{target.model}:{verb}"
+        return f"/v1beta/models/{quote(target.model, safe='/')}:{verb}"
 
     def key_headers(self, key: str) -> dict[str, str]:
         """Return the key's header; never the URL, which ends up in logs."""

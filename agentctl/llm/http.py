@@ -15,6 +15,7 @@ from urllib.parse import SplitResult, urljoin, urlsplit
 
 import anyio
 
+from agentctl.llm.addresses import fault_of, host_name, target_of
 from agentctl.llm.base import ModelCallFailed
 from agentctl.llm.failures import connect_failure, plain_failure, refused_redirect
 from agentctl.llm.http_body import BadResponse, BodyReader, HeadReader, ResponseHead, body_reader
@@ -229,14 +230,18 @@ def _place_of(url: str, options: HttpOptions, environment: Mapping[str, str]) ->
         proxy = proxy_for(url, option=options.proxy, environment=environment)
     except BadProxy as error:
         raise connect_failure(f"no connection to {origin}: {error}") from None
-    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    try:
+        name = host_name(parts.hostname)
+    except ValueError as error:
+        raise connect_failure(f"no connection to {origin}: {error}") from None
+    host = f"[{name}]" if ":" in name else name
     host = host if parts.port is None else f"{host}:{parts.port}"
-    target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    target = target_of(parts.path, parts.query)
     tls = parts.scheme == "https"
     return _Place(
         origin=origin,
         route=Route(
-            host=parts.hostname,
+            host=name,
             port=_port(parts),
             tls=tls,
             proxy=proxy,
@@ -353,6 +358,8 @@ def _port(parts: SplitResult) -> int:
 
 def _redirect(call: HttpCall, url: str, response: HttpResponse) -> str:
     target = urljoin(url, response.header("location"))
+    if fault := fault_of(target):
+        raise refused_redirect(f"{origin_of(url)} redirects to where nobody can follow: {fault}")
     if response.status not in _KEEPING_METHOD:
         raise refused_redirect(
             f"{origin_of(url)} answers {response.status}, a redirect that drops the request"

@@ -13,6 +13,10 @@ _MOST_HEAD_BYTES = 64 * 1024
 _MOST_CHUNK_LINE = 1024
 _STATUS_LINE = re.compile(rb"HTTP/1\.([01]) ([1-5][0-9]{2})(?: .*)?")
 _HEADER = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*(.*?)[ \t]*")
+_LINE_END = re.compile(rb"\r?\n")
+"""A bare LF is let pass, as RFC 9112 §2.2 allows."""
+_HEAD_END = re.compile(rb"\r?\n\r?\n")
+_GZIP = b"\x1f"
 _HEX = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(?:;.*)?")
 _WITHOUT_BODY = frozenset({204, 304})
 
@@ -50,12 +54,12 @@ class HeadReader:
         """
         self._buffer += data
         while True:
-            end = self._buffer.find(b"\r\n\r\n")
-            if end < 0:
+            end = _HEAD_END.search(self._buffer)
+            if end is None:
                 if len(self._buffer) > _MOST_HEAD_BYTES or not b"HTTP/1.".startswith(self._buffer[:7]):
                     raise BadResponse("no HTTP response")
                 return None
-            head, rest = _parse_head(self._buffer[:end]), self._buffer[end + 4 :]
+            head, rest = _parse_head(self._buffer[: end.start()]), self._buffer[end.end() :]
             if head.status >= 200:  # noqa: PLR2004 - what is below is interim
                 return head, rest
             self._buffer = rest
@@ -93,7 +97,7 @@ def body_reader(head: ResponseHead) -> BodyReader:
     Raises:
         BadResponse: the framing is unknown or contradicts itself.
     """
-    coding = head.headers.get("transfer-encoding", "").lower()
+    coding = head.headers.get("transfer-encoding", "").lower().removeprefix("identity")
     length = head.headers.get("content-length", "")
     framed: BodyReader
     if head.status in _WITHOUT_BODY:
@@ -208,6 +212,8 @@ class _Unpacked:
     def __init__(self, framed: BodyReader) -> None:
         self._framed = framed
         self._inflate = zlib.decompressobj(zlib.MAX_WBITS | 32)
+        self._start: bytes | None = b""
+        """What came before the first unpacked byte; None after it."""
 
     @property
     def ended(self) -> bool:
@@ -218,17 +224,42 @@ class _Unpacked:
         return self._framed.reusable
 
     def feed(self, data: bytes) -> bytes:
+        packed = self._framed.feed(data)
         try:
-            return self._inflate.decompress(self._framed.feed(data))
+            return self._unpacked(packed)
         except zlib.error as error:
             raise BadResponse(f"broken compression: {error}") from error
+
+    def _unpacked(self, packed: bytes) -> bytes:
+        """One member after another, as some gateways pack each piece; `deflate` with a header or without."""
+        found = []
+        while packed:
+            if self._inflate.eof:
+                if not packed.startswith(_GZIP):
+                    break  # padding after the end
+                self._inflate = zlib.decompressobj(zlib.MAX_WBITS | 32)
+            found.append(self._piece(packed))
+            packed = self._inflate.unused_data
+        return b"".join(found)
+
+    def _piece(self, packed: bytes) -> bytes:
+        if self._start is None:
+            return self._inflate.decompress(packed)
+        self._start += packed
+        try:
+            piece = self._inflate.decompress(packed)
+        except zlib.error:
+            self._inflate = zlib.decompressobj(-zlib.MAX_WBITS)
+            piece = self._inflate.decompress(self._start)
+        self._start = self._start if not piece else None
+        return piece
 
     def eof(self) -> None:
         self._framed.eof()
 
 
 def _parse_head(raw: bytes) -> ResponseHead:
-    lines = raw.split(b"\r\n")
+    lines = _LINE_END.split(raw)
     status = _STATUS_LINE.fullmatch(lines[0])
     if status is None:
         raise BadResponse("no HTTP response")

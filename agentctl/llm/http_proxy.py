@@ -78,12 +78,11 @@ def _parsed(address: str) -> HttpProxy:
 
 
 def _excluded(host: str, listed: str) -> bool:
-    for entry in listed.replace(" ", ",").split(","):
-        name = (
-            entry.strip().lstrip(".").partition(":")[0]
-            if entry.count(":") == 1
-            else entry.strip().lstrip(".")
-        )
+    for entry in listed.lower().replace(" ", ",").split(","):
+        name = entry.strip()
+        # One colon divides host and port; more of them are an address of version 6.
+        name = name.partition(":")[0] if name.count(":") == 1 else name
+        name = name if name == "*" else name.removeprefix("*").lstrip(".").strip("[]")
         if not name:
             continue
         if name in {"*", host} or host.endswith(f".{name}"):

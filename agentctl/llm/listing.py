@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import anyio
 
+from agentctl.llm.addresses import joined
 from agentctl.llm.base import ModelCallFailed
 from agentctl.llm.catalogue import Catalogue, ModelFacts, Price
 from agentctl.llm.endpoints import ModelPlace, Resolved, resolve
@@ -122,7 +123,7 @@ async def _ask(resolved: Resolved, path: str, http: Http) -> dict[str, int | Non
     key = resolved.endpoint.key()
     call = HttpCall(
         method="GET",
-        url=resolved.endpoint.base_url.rstrip("/") + path,
+        url=joined(resolved.endpoint.base_url, path, resolved.endpoint.query),
         headers={**resolved.protocol.fixed_headers(), **resolved.endpoint.headers},
         secret_headers={
             **(resolved.protocol.key_headers(key) if key else {}),

@@ -8,6 +8,7 @@ from typing import Protocol
 
 import anyio
 
+from agentctl.llm.addresses import joined
 from agentctl.llm.assemble import Assembler
 from agentctl.llm.base import Emit, FailureKind, ModelCallFailed, ModelRequest
 from agentctl.llm.catalogue import ModelFacts, cost_of
@@ -156,9 +157,8 @@ class WireModel:
 
     def _call(self, request: ModelRequest, key: str) -> HttpCall:
         body = merged(self._protocol.body(request, self._target), request.extra)
-        url = _joined(self._endpoint.base_url, self._protocol.path(self._target))
-        for name, value in self._endpoint.query.items():
-            url += f"{'&' if '?' in url else '?'}{name}={value}"
+        path = self._protocol.path(self._target)
+        url = joined(self._endpoint.base_url, path, self._endpoint.query)
         accept = (
             "text/event-stream" if self._target.stream and not self._protocol.lines else "application/json"
         )
@@ -301,13 +301,6 @@ def _is_json(data: bytes) -> bool:
     except (ValueError, RecursionError):
         return False
     return True
-
-
-def _joined(base: str, path: str) -> str:
-    """People write the version into the address or leave it out: `…/v1` and `/v1/messages` share it."""
-    base = base.rstrip("/")
-    version = path[: path.find("/", 1)] if path.count("/") > 1 else ""
-    return (base.removesuffix(version) if version else base) + path
 
 
 def merged(body: JsonObject, extra: JsonObject) -> JsonObject:

@@ -1,6 +1,7 @@
 """Responses out of bytes: the same for every split, and broken ones refused."""
 
 import gzip
+import zlib
 
 import pytest
 from hypothesis import given, settings
@@ -26,6 +27,13 @@ FRAMED = {
         chunked(BODY, 5, b";x=y", b"x-sum: 1\r\n"),
     ),
     "until the end": (b"", BODY),
+    "packed, one member a piece": (
+        b"content-encoding: gzip\r\n",
+        b"".join(gzip.compress(BODY[at : at + 9]) for at in range(0, len(BODY), 9)) + bytes(8),
+    ),
+    "deflated": (b"content-encoding: deflate\r\n", zlib.compress(BODY)),
+    "deflated without a header": (b"content-encoding: deflate\r\n", zlib.compress(BODY, wbits=-15)),
+    "with a coding that is none": (b"transfer-encoding: identity\r\n", BODY),
     "packed": (b"content-encoding: gzip\r\ntransfer-encoding: chunked\r\n", chunked(gzip.compress(BODY), 9)),
 }
 
@@ -69,7 +77,14 @@ def test_every_framing_gives_the_same_body_for_every_split(
     head, body, reusable = read(raw, places)
 
     assert (head.status, head.headers["x-request-id"], body) == (200, "r1", BODY)
-    assert reusable == (form != "until the end")
+    assert reusable == (b"content-length" in header or b"chunked" in header.lower())
+
+
+@settings(max_examples=30, deadline=None)
+@given(places=st.lists(st.integers(min_value=0, max_value=200), max_size=9))
+def test_a_head_whose_lines_end_with_a_bare_lf_is_read(places: list[int]) -> None:
+    head, body, _ = read(b"HTTP/1.1 200 OK\nx-a: 1\ncontent-length: 5\n\nhello", places)
+    assert (head.headers["x-a"], body) == ("1", b"hello")
 
 
 @pytest.mark.parametrize(
@@ -117,6 +132,9 @@ def test_a_service_that_says_close_is_not_asked_again_on_that_connection() -> No
         ("https://api.example.com/", {"HTTPS_PROXY": "http://p", "no_proxy": "a, *"}, None),
         ("https://10.1.2.3/", {"HTTPS_PROXY": "http://p", "no_proxy": "10.0.0.0/8"}, None),
         ("https://10.1.2.3/", {"HTTPS_PROXY": "http://p", "no_proxy": "192.168.0.0/16"}, ("p", 80, False)),
+        ("https://api.example.com/", {"HTTPS_PROXY": "http://p", "NO_PROXY": "*.Example.COM"}, None),
+        ("https://[fd00::1]/", {"HTTPS_PROXY": "http://p", "NO_PROXY": "[fd00::1]"}, None),
+        ("https://[fd00::1]/", {"HTTPS_PROXY": "http://p", "NO_PROXY": "fd00::/8"}, None),
         ("http://127.0.0.1:11434/", {"HTTP_PROXY": "http://p"}, None),
     ],
 )
