@@ -53,6 +53,8 @@ class StageState:
     """The only part of shared state that it sees; the agent's whole view where empty."""
     grants: tuple[str, ...] = ()
     """Keys of the agent's whole view that it may read."""
+    offers_shared_state: bool = True
+    """Whether its model can read what was stashed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -201,7 +201,8 @@ class StateFold:
         if call.tool in _PAGED:
             return shown
         store = None
-        if self.stash and self.state.store is not None:
+        # A key that the model has no tool to read would only send it astray.
+        if self.stash and self.state.store is not None and self.state.stage(stage).offers_shared_state:
             store = self.state.store_of(stage).by(
                 run=self.state.run_id, agent=self.state.agent, stage=stage, call=call.call_id
             )

@@ -1,6 +1,7 @@
 """A blueprint's tables about state, made ready: keys with schemas, effects and views with their code."""
 
 from collections.abc import Callable
+from fnmatch import fnmatchcase
 from typing import TypeAlias, cast
 
 import jsonschema_rs
@@ -140,4 +141,5 @@ def _stage(blueprint: Blueprint, stage: StageTable, code: _Code) -> StageState:
         views=tuple(views),
         scope=stage.shared_state.scope,
         grants=stage.shared_state.read,
+        offers_shared_state=any(fnmatchcase("shared_state", tool) for tool in stage.available_tools),
     )

@@ -201,9 +201,11 @@ class Processes(Protocol):
         """Start a command that goes on in the background until it ends, is killed, or the executor closes."""
 
     async def output(
-        self, process_id: str, *, offset: int = 0, limit_bytes: int = 32_768
+        self, process_id: str, *, offset: int = 0, limit_bytes: int = 32_768, limit_lines: int = 0
     ) -> BackgroundOutput:
         """Return what a background process wrote from a byte position on; negative counts from the end.
+
+        0 lines bounds bytes alone.
 
         Raises:
             ToolError: no such process; names those there are.

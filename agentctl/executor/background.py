@@ -13,7 +13,7 @@ from agentctl.executor.launcher import Supervised, exit_of
 from agentctl.executor.machine import Machine
 from agentctl.executor.prepare import Ready, command_descriptors, open_new
 from agentctl.executor.process_types import BackgroundOutput, BackgroundStatus, CommandRequest
-from agentctl.executor.text import cut_end, cut_start, looks_binary, show
+from agentctl.executor.text import cut_end, cut_start, first_lines, last_lines, looks_binary, show
 
 LOG_KEEP_BYTES = 32 << 20
 """The last bytes of output that are kept at least; twice as many are at most."""
@@ -79,7 +79,9 @@ class Background:
         self._ledger.begun(ready.workdir)
         return self._status(running)
 
-    async def output(self, process_id: str, offset: int, limit_bytes: int) -> BackgroundOutput:
+    async def output(
+        self, process_id: str, offset: int, limit_bytes: int, limit_lines: int
+    ) -> BackgroundOutput:
         """Return a part of a process's output as `Processes.output` says."""
         running = self._find(process_id)
         status = self._status(running)
@@ -89,6 +91,11 @@ class Background:
         if offset < 0:
             cut = cut_start(data)
             start, data = start + cut, data[cut:]
+        if limit_lines and offset < 0 and start + len(data) >= status.total_bytes:
+            kept = last_lines(data, limit_lines)
+            start, data = start + len(data) - len(kept), kept
+        elif limit_lines:
+            data = first_lines(data, limit_lines)
         if status.running or start + len(data) < status.total_bytes:
             data = data[: len(data) - cut_end(data)]
         text = f"[binary output, {len(data)} bytes]" if looks_binary(data) else show(data)

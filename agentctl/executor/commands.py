@@ -87,12 +87,17 @@ class Commands:
         ready, boxed = await self.ready(request)
         try:
             guard = await _guard(boxed, ready)
-            with self._ledger.running(ready.workdir) as wrote:
-                result, blocks = await self._run(request, ready, boxed)
-                wrote(blocks)
-            if guard is not None:
-                result = replace(result, tampered=await anyio.to_thread.run_sync(guard.put_back))
-            return result
+            tampered: tuple[str, ...] = ()
+            try:
+                with self._ledger.running(ready.workdir) as wrote:
+                    result, blocks = await self._run(request, ready, boxed)
+                    wrote(blocks)
+            finally:
+                # A command that was cancelled is put right as one that ended is.
+                if guard is not None:
+                    with anyio.CancelScope(shield=True):
+                        tampered = await anyio.to_thread.run_sync(guard.put_back)
+            return replace(result, tampered=tampered) if tampered else result
         finally:
             ready.clean_up()
 
@@ -145,6 +150,7 @@ class Commands:
             collector = Collector(
                 head_bytes=request.head_bytes,
                 tail_bytes=request.tail_bytes,
+                end_lines=request.end_lines,
                 spill=spill,
                 on_output=request.on_output,
             )
@@ -244,7 +250,9 @@ async def _take(stream: _Stream) -> int | None:
     except BlockingIOError:
         return None
     if stream.collector.goes_to_disk:
-        await anyio.to_thread.run_sync(stream.collector.add, data)
+        # What was read is nowhere else: the end of the command, which cancels this task, must not drop it.
+        with anyio.CancelScope(shield=True):
+            await anyio.to_thread.run_sync(stream.collector.add, data)
     else:
         stream.collector.add(data)
     return len(data)

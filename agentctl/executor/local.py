@@ -146,10 +146,10 @@ class LocalExecutor:
         return await self._background.start(request)
 
     async def output(
-        self, process_id: str, *, offset: int = 0, limit_bytes: int = 32_768
+        self, process_id: str, *, offset: int = 0, limit_bytes: int = 32_768, limit_lines: int = 0
     ) -> BackgroundOutput:
         """Return what a background process wrote; see `Processes.output`."""
-        return await self._background.output(process_id, offset, limit_bytes)
+        return await self._background.output(process_id, offset, limit_bytes, limit_lines)
 
     async def kill(self, process_id: str) -> BackgroundStatus:
         """End a background process; see `Processes.kill`."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from agentctl.executor.prepare import open_new
 from agentctl.executor.process_types import Output
-from agentctl.executor.text import cut_end, cut_start, looks_binary, show
+from agentctl.executor.text import cut_end, cut_start, first_lines, last_lines, looks_binary, show
 
 PIECE = 1 << 20
 _LIVE_BYTES = 1 << 20
@@ -94,10 +94,17 @@ class Collector:
     """Takes one stream of a command."""
 
     def __init__(
-        self, *, head_bytes: int, tail_bytes: int, spill: Spill, on_output: Callable[[str], None] | None
+        self,
+        *,
+        head_bytes: int,
+        tail_bytes: int,
+        end_lines: int = 0,
+        spill: Spill,
+        on_output: Callable[[str], None] | None,
     ) -> None:
         self._head_bytes = max(0, head_bytes)
         self._tail_bytes = max(0, tail_bytes)
+        self._end_lines = end_lines
         self._spill = spill
         self._on_output = on_output
         self._decoder = codecs.getincrementaldecoder("utf-8")("backslashreplace")
@@ -168,14 +175,7 @@ class Collector:
             self._spill.close()
 
     def _output(self) -> Output:
-        head = bytes(self._memory)
-        tail = b""
-        if self._spilling:
-            tail = bytes(self._end[max(0, len(self._end) - self._tail_bytes) :])
-            missing = self._tail_bytes - len(tail)
-            if missing > 0 and self._spill.size:
-                kept = min(missing, max(0, self._spill.size - len(head)))
-                tail = self._spill.last(kept) + tail
+        head, tail = self._ends()
         spilled = self._spill.size > 0
         spill = self._spill.path if spilled else None
         if looks_binary(head[:PIECE]) or looks_binary(tail):
@@ -188,9 +188,6 @@ class Collector:
                 spill=spill,
                 spill_bytes=self._spill.size,
             )
-        if self._spilling:
-            head = head[: len(head) - cut_end(head)]
-            tail = tail[cut_start(tail) :]
         return Output(
             head=show(head),
             tail=show(tail),
@@ -199,3 +196,41 @@ class Collector:
             spill=spill,
             spill_bytes=self._spill.size,
         )
+
+    def _ends(self) -> tuple[bytes, bytes]:
+        """Return head and tail within the bounds, cut between characters; the whole is then in the file."""
+        if not self._spilling:
+            whole = bytes(self._memory)
+            head, tail = self._within(whole, b"")
+            if head != whole:
+                self._begin_spill()
+            return head, tail
+        head = bytes(self._memory)
+        tail = bytes(self._end[max(0, len(self._end) - self._tail_bytes) :])
+        missing = self._tail_bytes - len(tail)
+        if missing > 0 and self._spill.size:
+            kept = min(missing, max(0, self._spill.size - len(head)))
+            tail = self._spill.last(kept) + tail
+        return self._within(head[: len(head) - cut_end(head)], tail[cut_start(tail) :])
+
+    def _within(self, head: bytes, tail: bytes) -> tuple[bytes, bytes]:
+        """Return the ends of a head and a tail (or of a head that is all) that are within the bounds."""
+        whole = not tail
+        lines = self._end_lines or len(head) + len(tail) + 1
+        room = self._head_bytes + self._tail_bytes
+        if whole and head.count(b"\n") <= 2 * lines and len(show(head).encode()) <= room:
+            return head, b""
+        first = _clipped(first_lines(head, lines), self._head_bytes, end=False)
+        last = last_lines(head[len(first) :] if whole else tail, lines)
+        return first, _clipped(last, self._tail_bytes, end=True)
+
+
+def _clipped(data: bytes, room: int, *, end: bool) -> bytes:
+    """Return the beginning or the end that fits as it is shown, where a byte that is no text takes four."""
+    whole = len(data)
+    while (size := len(show(data).encode())) > room:
+        count = len(data) * room // size
+        data = data[len(data) - count :] if end else data[:count]
+    if len(data) == whole:
+        return data
+    return data[cut_start(data) :] if end else data[: len(data) - cut_end(data)]

@@ -68,6 +68,8 @@ class CommandRequest:
     """Keep standard error apart; else it goes where standard output goes, in order."""
     head_bytes: int = 32_768
     tail_bytes: int = 32_768
+    end_lines: int = 0
+    """Lines of the head and of the tail each, at most; 0 bounds bytes alone."""
     spill_name: str = "output"
     """Begins the spill file's name; made harmless."""
     on_output: Callable[[str], None] | None = None

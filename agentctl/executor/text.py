@@ -132,3 +132,23 @@ def cut_end(data: bytes) -> int:
     """Return how many bytes at the end belong to a character that goes on after. Pure, total."""
     found = _UNFINISHED.search(data, max(0, len(data) - 3))
     return len(data) - found.start() if found else 0
+
+
+def first_lines(data: bytes, count: int) -> bytes:
+    """Return at most the first `count` lines. Pure, total."""
+    at = -1
+    for _ in range(count):
+        at = data.find(b"\n", at + 1)
+        if at < 0:
+            return data
+    return data[: at + 1]
+
+
+def last_lines(data: bytes, count: int) -> bytes:
+    """Return at most the last `count` lines. Pure, total."""
+    at = len(data) - data.endswith(b"\n")
+    for _ in range(count):
+        at = data.rfind(b"\n", 0, at)
+        if at < 0:
+            return data
+    return data[at + 1 :]

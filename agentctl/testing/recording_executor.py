@@ -31,6 +31,7 @@ from agentctl.executor.api import (
     Written,
 )
 from agentctl.executor.local import LocalExecutor
+from agentctl.executor.text import first_lines
 
 
 def answer(text: str = "", *, exit_code: int = 0) -> CommandResult:
@@ -144,13 +145,14 @@ class RecordingExecutor:
         return status
 
     async def output(
-        self, process_id: str, *, offset: int = 0, limit_bytes: int = 32_768
+        self, process_id: str, *, offset: int = 0, limit_bytes: int = 32_768, limit_lines: int = 0
     ) -> BackgroundOutput:
         """Return a part of what a background command wrote."""
         process = self._find(process_id)
         data = process.text.encode()
         start = max(0, len(data) + offset) if offset < 0 else min(offset, len(data))
         part = data[start : start + limit_bytes]
+        part = first_lines(part, limit_lines) if limit_lines else part
         return BackgroundOutput(
             status=process.status,
             text=part.decode("utf-8", "replace"),

@@ -20,6 +20,7 @@ from agentctl.executor.api import (
 )
 from agentctl.executor.text import without_sequences
 from agentctl.policy.shell.analyse import analyse
+from agentctl.protocol.effects import WritePath
 from agentctl.protocol.values import JsonObject
 from agentctl.records import dataclass
 from agentctl.tools.definition import ActContext, Prepared, Tool, ToolOutput, ToolPlace
@@ -30,6 +31,8 @@ from agentctl.tools.typed import typed_tool
 
 _SHOWN_BYTES = 14_000
 """Of the beginning and of the end each: a result is never cut again on its way to the model."""
+_SHOWN_LINES = 180
+"""As `_SHOWN_BYTES`."""
 _TIMEOUT_S = 120
 _MOST_TIMEOUT_S = 3600
 
@@ -133,6 +136,7 @@ class _Shell:
                 pass_names=place.pass_names,
                 head_bytes=_SHOWN_BYTES,
                 tail_bytes=_SHOWN_BYTES,
+                end_lines=_SHOWN_LINES,
                 spill_name=f"shell-{context.call_id}",
                 on_output=context.emit_output,
             )
@@ -142,7 +146,13 @@ class _Shell:
                 result = await self.executor.run(request)
             return _ended(result, changed())
 
-        return Prepared(effects=effects, act=act, preview=preview, measures_workdir=True)
+        return Prepared(
+            effects=effects,
+            act=act,
+            preview=preview,
+            measures_workdir=True,
+            declared_files=len({effect.path for effect in effects if isinstance(effect, WritePath)}),
+        )
 
     async def output(self, arguments: ShellOutputArguments, place: ToolPlace) -> Prepared:
         del place
@@ -150,7 +160,10 @@ class _Shell:
         async def act(context: ActContext) -> ToolOutput:
             del context
             part = await self.executor.output(
-                arguments.id, offset=arguments.offset, limit_bytes=2 * _SHOWN_BYTES
+                arguments.id,
+                offset=arguments.offset,
+                limit_bytes=2 * _SHOWN_BYTES,
+                limit_lines=2 * _SHOWN_LINES,
             )
             notes = [_state_of(part.status), f"next offset {part.next_offset}"]
             if part.lost_bytes:

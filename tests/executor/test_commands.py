@@ -272,6 +272,23 @@ async def test_a_thousand_megabytes_are_counted_and_not_held(hands: Hands, sandb
     output.spill.unlink()
 
 
+async def test_nothing_is_lost_when_a_command_ends_while_it_is_read(hands: Hands, workdir: Path) -> None:
+    (workdir / "long").write_bytes(b"x" * 200_000)
+
+    async def run() -> None:
+        for _ in range(100):
+            result = await hands.run("cat long", head_bytes=10_000, on_output=shown.append)
+            lengths.add((result.output.total_bytes, result.output.spill_bytes))
+
+    lengths: set[tuple[int, int]] = set()
+    shown: list[str] = []
+    async with anyio.create_task_group() as group:
+        group.start_soon(run)
+        group.start_soon(run)
+
+    assert lengths == {(200_000, 200_000)}
+
+
 async def test_what_is_too_much_for_the_file_is_counted_and_its_end_kept(
     hands: Hands, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,7 +2,6 @@
 
 import ast
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -35,36 +34,6 @@ def test_a_case_of_our_own(case: dict[str, str]) -> None:
             edit_bytes(data, (edit,), name="f")
     else:
         assert edit_bytes(data, (edit,), name="f").new_bytes == unescaped(case["result"])
-
-
-def shared_cases(shared: Path) -> Iterator[dict[str, dict[str, str] | str]]:
-    for line in (shared / "cases" / "file-edit.jsonl").read_text("utf-8").splitlines():
-        case = json.loads(line)
-        if {"bytes", "old", "new"} <= case["input"].keys():
-            yield case
-
-
-def test_every_shared_case_of_one_edit_gives_what_it_expects(shared: Path) -> None:
-    seen = 0
-    for case in shared_cases(shared):
-        given_input, expected = case["input"], str(case["expected"])
-        assert isinstance(given_input, dict)
-        data = unescaped(given_input["bytes"])
-        edit = Edit(
-            old=given_input["old"], new=given_input["new"], every=bool(given_input.get("replace_all"))
-        )
-        seen += 1
-        if expected.startswith("result bytes "):
-            wanted = expected.removeprefix("result bytes ").partition(" (")[0]
-            assert edit_bytes(data, (edit,), name="f").new_bytes == unescaped(wanted), case["id"]
-        elif "mode" in given_input:
-            assert edit_bytes(data, (edit,), name="f").new_bytes.endswith(b"echo b\n"), case["id"]
-        else:
-            with pytest.raises(ToolError) as told:
-                edit_bytes(data, (edit,), name="f")
-            if "2 occurrences" in expected:
-                assert "2 occurrences" in str(told.value), case["id"]
-    assert seen >= 13
 
 
 def test_several_edits_are_made_in_order_all_or_none() -> None:

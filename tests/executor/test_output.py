@@ -112,13 +112,46 @@ def test_counts_are_true_and_nothing_shown_twice(
     assert show(data).startswith(output.head)
     assert show(data).endswith(output.tail) or output.tail == show(data[len(data) - len(output.tail) :])
     assert shown <= max(len(data), 0)
-    if len(data) <= head + tail:
+    size = len(show(data).encode())
+    if size <= head + tail:
         assert output.head + output.tail == show(data)
     else:
-        assert shown <= head + tail
+        assert len(output.head.encode()) <= head
+        assert len(output.tail.encode()) <= tail
+    if len(data) == size > head + tail:
         assert shown >= min(head, len(data)) + tail - 6
     if output.spill:
         assert output.spill.read_bytes() == data[:cap]
+
+
+@settings(max_examples=300, deadline=None)
+@given(lines=st.integers(1, 9), count=st.integers(0, 40), end=st.sampled_from(["", "x"]))
+def test_lines_are_bounded_as_well_as_bytes(
+    lines: int, count: int, end: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    text = "".join(f"{number}\n" for number in range(count)) + end
+    place = tmp_path_factory.mktemp("spill") / "out"
+
+    collector = Collector(
+        head_bytes=1000,
+        tail_bytes=1000,
+        end_lines=lines,
+        spill=Spill(place, "spill", unlimited),
+        on_output=None,
+    )
+    collector.add(text.encode())
+    output = collector.finish()
+
+    shown = output.head.count("\n"), len(output.tail.splitlines())
+    assert len(output.head) + len(output.tail) + output.omitted_bytes == len(text)
+    if count <= 2 * lines:
+        assert (output.head, output.tail, output.spill) == (text, "", None)
+    else:
+        assert shown == (lines, lines)
+        assert text.startswith(output.head)
+        assert text.endswith(output.tail)
+        assert output.spill is not None
+        assert output.spill.read_text() == text
 
 
 @settings(max_examples=300, deadline=None)

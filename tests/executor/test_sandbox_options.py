@@ -1,8 +1,10 @@
 """What `[sandbox]` can say, and what the sandbox then does."""
 
 import subprocess
+from functools import partial
 from pathlib import Path
 
+import anyio
 import pytest
 
 from agentctl.executor.api import (
@@ -407,3 +409,20 @@ def test_a_quote_in_a_path_does_not_end_the_profile(tmp_path: Path, roots: Roots
     profile = seatbelt_profile(places_for(request, roots.workdir, {}, ()), network=False, unix_sockets=False)
 
     assert 'a\\"b\\\\c"))' in profile
+
+
+async def test_what_a_cancelled_command_changed_is_put_back_too(hands: Hands, workdir: Path) -> None:
+    subprocess.run(["git", "init", "-q", str(workdir)], check=True)
+    policy = SandboxPolicy(kind=SandboxKind.LANDLOCK, on_unavailable=OnUnavailable.WARN)
+    if (await hands.run("true", policy)).sandbox is not SandboxKind.LANDLOCK:
+        pytest.skip("this kernel's Landlock is too old or off")
+    evil = workdir / ".git" / "hooks" / "post-commit"
+
+    async with anyio.create_task_group() as group:
+        done = anyio.Event()
+        line = f"echo evil > {evil}; echo done; sleep 60"
+        group.start_soon(partial(hands.run, line, policy, on_output=lambda _: done.set()))
+        await done.wait()
+        group.cancel_scope.cancel()
+
+    assert not evil.exists()
