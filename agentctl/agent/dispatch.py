@@ -125,7 +125,7 @@ async def run_call(
         return absent.suspend
     output = context.tools.hooks.clean(output)
     elapsed = context.clock.monotonic() - begun
-    context.tools.settle(ready.reservation, output)
+    output = context.tools.settle(ready.reservation, output)
     result = ToolResult(
         call_id=call.call_id,
         tool=call.tool,

@@ -13,11 +13,14 @@ from agentctl.policy.paths import Place
 from agentctl.policy.refusals import (
     Refusal,
     call_too_large,
+    call_was_too_large,
     disk_floor,
     price_unknown,
     run_too_large,
+    run_wrote_too_much,
     too_deep,
     too_many,
+    too_many_files,
 )
 from agentctl.protocol.decisions import Decision
 from agentctl.protocol.effects import Effect, OpaqueCommand, RunProgram, WritePath
@@ -181,10 +184,30 @@ class Budgets:
             amounts |= {BYTES: cost.bytes_written, FILES: cost.files_written}
         return self._take(amounts)
 
-    def settle_call(self, reservation: Reservation, bytes_written: int, files_written: int) -> None:
-        """Count what the call really wrote. Over a ceiling it still counts: the next call is then refused."""
+    def settle_call(self, reservation: Reservation, bytes_written: int, files_written: int) -> str:
+        """Count what the call really wrote. Over a ceiling it still counts: the next call is then refused.
+
+        Returns a sentence for the model where this call went over a ceiling on writing; else nothing.
+        """
         calls = {name: amount for name, amount in reservation.amounts.items() if name.startswith(CALLS)}
         self._settle(reservation, {**calls, BYTES: bytes_written, FILES: files_written})
+        for node in self.lineage:
+            passed = node.passed_by(bytes_written, files_written)
+            if passed:
+                return passed
+        return ""
+
+    def passed_by(self, bytes_written: int, files_written: int) -> str:
+        """Return which ceiling on writing of this agent alone the call that was just counted went over."""
+        limits, spent = self._ceilings, self.ledger.spent
+        if limits.per_call_bytes is not None and bytes_written > limits.per_call_bytes:
+            return call_was_too_large(bytes_written, limits.per_call_bytes)
+        written, files = spent.get(BYTES, 0.0), spent.get(FILES, 0.0)
+        if bytes_written and limits.per_run_bytes is not None and written > limits.per_run_bytes:
+            return run_wrote_too_much(written, limits.per_run_bytes)
+        if files_written and limits.files is not None and files > limits.files:
+            return too_many_files(files, limits.files)
+        return ""
 
     def count_in_doubt(self, cost: CallCost) -> None:
         """Count a call that may have happened by the rules of `limits.calls`; no ceiling holds it up."""

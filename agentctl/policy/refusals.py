@@ -62,6 +62,30 @@ def run_too_large(used: float, wanted: int, ceiling: int) -> Refusal:
     )
 
 
+def call_was_too_large(written: int, ceiling: int) -> str:
+    """Return what is told of a call that turned out to write too much."""
+    return (
+        f"This call wrote {sized(written)}; one call may write {sized(ceiling)} (write_budget.per_call). "
+        "What it wrote stands: write less at a time."
+    )
+
+
+def run_wrote_too_much(written: float, ceiling: int) -> str:
+    """Return what is told of a call with which the run has written too much."""
+    return (
+        f"This run has now written {sized(written)}; it may write {sized(ceiling)} (write_budget.per_run). "
+        "Calls that write are refused from here on."
+    )
+
+
+def too_many_files(files: float, ceiling: int) -> str:
+    """Return what is told of a call with which the run has changed too many files."""
+    return (
+        f"This run has now made or changed {files:g} files; it may {ceiling} (write_budget.files). "
+        "Calls that write are refused from here on."
+    )
+
+
 def too_deep(depth: int, ceiling: int) -> Refusal:
     """Return the refusal of a sub-agent below too many others."""
     return Refusal(

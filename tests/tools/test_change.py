@@ -1,8 +1,4 @@
-import json
-import re
-import stat
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 
 import pytest
 
@@ -121,60 +117,3 @@ async def test_every_occurrence_is_replaced_on_request(
 
     assert (place.workdir / "f").read_text() == "baz bar baz\n"
     assert output.text.startswith("Edited f (2 replacements).")
-
-
-def raw(text: str) -> bytes:
-    return re.sub(
-        r"\\(r|n|t|\\|x[0-9a-f]{2})",
-        lambda found: {"r": "\r", "n": "\n", "t": "\t", "\\": "\\"}.get(
-            found[1], chr(int(found[1][1:], 16)) if found[1][0] == "x" else ""
-        ),
-        text,
-    ).encode("latin-1" if "\\x" in text else "utf-8")
-
-
-async def refusal_of(call: Awaitable[ToolOutput]) -> str:
-    try:
-        await call
-    except ToolError as error:
-        return str(error)
-    return ""
-
-
-def edit_cases(shared: Path) -> list[JsonObject]:
-    lines = (shared / "cases" / "file-edit.jsonl").read_text(encoding="utf-8").splitlines()
-    return [json.loads(line) for line in lines]
-
-
-async def test_shared_cases_of_edits(
-    call: Call, tools: dict[str, Tool], place: ToolPlace, shared: Path
-) -> None:
-    ran = 0
-    for case in edit_cases(shared):
-        given, expected = case["input"], str(case["expected"])
-        assert isinstance(given, dict)
-        if "bytes" not in given or "old" not in given:
-            continue  # told in prose; the tests above and the executor's own try those
-        ran += 1
-        path = place.workdir / str(case["id"])
-        before = raw(str(given["bytes"]))
-        path.write_bytes(before)
-        if "mode" in given:
-            path.chmod(int(str(given["mode"]), 8))
-        arguments: JsonObject = {"path": path.name, "old": given["old"], "new": given["new"]}
-        if given.get("replace_all"):
-            arguments["replace_all"] = True
-        refusal = await refusal_of(call(tools["edit_file"], arguments))
-        if refusal:
-            assert expected.startswith(("error", "either")), f"{case['id']}: {refusal}"
-            assert path.read_bytes() == before, case["id"]
-            named = re.search(r"\d+(?= occurrences)", expected)
-            assert named is None or named[0] in refusal, f"{case['id']}: {refusal}"
-            continue
-        assert not expected.startswith("error"), case["id"]
-        if "result bytes" in expected:
-            want = expected.partition("result bytes ")[2].partition(" (")[0]
-            assert path.read_bytes() == raw(want), case["id"]
-        if "mode still" in expected:
-            assert stat.S_IMODE(path.stat().st_mode) == 0o755, case["id"]
-    assert ran >= 12

@@ -1,0 +1,118 @@
+"""Money that was counted wrongly elsewhere, through the real command."""
+
+import anyio
+import pytest
+
+from agentctl.testing.play import Turn, open_stage
+from agentctl.testing.replay_server import Answer, replay_server_in_thread
+from tests.end_to_end.command import Bench
+from tests.reported.cases import Case, each_case, nobody_reads
+from tests.reported.desk import Desk, call
+from tests.reported.services import config_of, said
+from tests.run.families import family, results_of, runs_of, says, spawn
+
+pytestmark = pytest.mark.anyio
+
+
+@each_case("cost")
+async def test_a_reported_bill(case: Case, desk: Desk, bench: Bench) -> None:
+    match case.given:
+        case {"max_budget_usd": int(ceiling) | float(ceiling), "setup": str()}:
+            await a_running_child(desk, float(ceiling))
+        case {"limit": int(ceiling) | float(ceiling), "costs": list(costs)}:
+            added_up(bench, float(ceiling), [float(one) for one in costs])
+        case {"model": str(model), "price_of": str()}:
+            an_alias(bench, model)
+        case {"steps": [str(first), "clear"]}:
+            a_new_count(bench, float(first.removeprefix("spend ")))
+        case _:
+            nobody_reads(case)
+
+
+def spending(costs: list[float]) -> str:
+    """Return a blueprint whose model calls cost these, one after the other."""
+    usage = "usage = {{ input_tokens = 1, output_tokens = 1, cost_usd = {} }}"
+    calls = "\n".join(
+        f"[[script.replies]]\ntool_calls = [{{ tool = 'list_dir', arguments = {{ depth = {depth} }} }}]\n"
+        f"{usage.format(cost)}"
+        for depth, cost in enumerate(costs, 1)
+    )
+    return (
+        '[agent]\nname = "spender"\n[model]\nuse = ["scripted:"]\n[stages.work]\nprompt = "Work."\n'
+        f'available_tools = ["list_dir"]\n{calls}\n[[script.replies]]\ntext = "Done."\n'
+        f"{usage.format(0)}\n"
+    )
+
+
+def added_up(bench: Bench, ceiling: float, costs: list[float]) -> None:
+    """The ceiling is reached by the sum that a person would add up, not before and not after."""
+    path = bench.blueprint(spending([*costs, 0.0]))
+    ran = bench.agentctl("run", path, "go", "--limit", f"cost_usd={ceiling}", "--json")
+    assert ran.code == 6, ran.err
+    assert "limits.cost_usd" in ran.err
+    assert ran.result["steps"] == len(costs)
+    assert ran.result["cost_usd"] == pytest.approx(ceiling, abs=1e-9)
+    more = bench.agentctl("run", path, "go", "--limit", f"cost_usd={ceiling + 0.0001:.4f}", "--json")
+    assert more.code == 0, more.err
+
+
+def an_alias(bench: Bench, model: str) -> None:
+    """An alias has its base's price; a model without a price has no cost, and a ceiling refuses it."""
+    base = '[models."mine:base"]\nprice = { input = 2.0, output = 10.0 }\n'
+    alias = f'[models."mine:{model}"]\nsame_as = "mine:base"\n'
+    path = bench.blueprint(
+        '[agent]\nname = "a"\n[model]\nuse = ["mine:base"]\n[stages.w]\nprompt = "Work."\n'
+    )
+    body = said("done", prompt_tokens=1_000_000, completion_tokens=500_000)
+    with replay_server_in_thread([Answer(body=body)] * 4) as server:
+        config_of(server.url, more=base + alias)
+        priced = bench.agentctl("run", path, "go", "--model", f"mine:{model}", "--json")
+        unknown = bench.agentctl("run", path, "go", "--model", "mine:nobody-knows", "--json")
+        refused = bench.agentctl(
+            "run", path, "go", "--model", "mine:nobody-knows", "--limit", "cost_usd=1", "--json"
+        )
+    assert (priced.code, priced.result["cost_usd"]) == (0, 7.0), priced.err
+    assert (unknown.code, unknown.result["cost_usd"]) == (0, None), unknown.err
+    assert refused.code == 6, (refused.code, refused.err)
+    assert len(server.received) == 2
+
+
+def a_new_count(bench: Bench, cost: float) -> None:
+    """A new run begins to count at nothing, on the same thread as well."""
+    path = bench.blueprint(spending([cost]))
+    first = bench.agentctl("run", path, "go", "--limit", f"cost_usd={cost * 1.5}", "--json")
+    thread = str(first.result["thread"])
+    second = bench.agentctl(
+        "run", path, "go", "--thread", thread, "--limit", f"cost_usd={cost * 1.5}", "--json"
+    )
+    assert (first.code, second.code) == (0, 0), second.err
+    assert first.result["cost_usd"] == second.result["cost_usd"] == cost
+
+
+async def a_running_child(desk: Desk, ceiling: float) -> None:
+    """The parent spends the rest while its child works: the child makes no further call, none is started."""
+    free = {"input_tokens": 1, "output_tokens": 1, "cost_usd": 0.0}
+    dear = {**free, "cost_usd": ceiling}
+    until = call("shell", command="touch started; while ! test -e spent; do sleep 0.02; done")
+    lead = says(
+        "family",
+        spawn(wait=False),
+        call("shell", command="while ! test -e started; do sleep 0.02; done"),
+        [call("write_file", path="spent", content=""), spawn("more")],
+        "done",
+    )
+    digger = says("digger", until, "dug", "and again")
+    replies = [{**one, "usage": free} for one in (*lead, *digger)]
+    replies[2]["usage"] = dear
+    path = desk.folder / "family.toml"
+    path.write_text(family(agent=f"\n[limits]\ncost_usd = {ceiling}"), encoding="utf-8")
+    async with open_stage(path, workdir=desk.work, allow=["spawn_agent", "write_file", "shell"]) as stage:
+        with anyio.fail_after(30):
+            _, end = await stage.begin(Turn(text="go", replies=replies))
+        diggers = await runs_of(stage, "digger")
+        told = await results_of(stage, "family")
+    assert getattr(end, "limit", "") == "limits.cost_usd", end
+    assert len(diggers) == 1
+    assert told[-1].outcome == "failed"
+    assert "limits.cost_usd" in told[-1].text
+    assert (diggers[0].outcome, diggers[0].steps) == ("", 1), diggers
