@@ -27,6 +27,8 @@ class Appended:
     """RFC 3339 time, UTC."""
     position: int
     """The commit's number in the whole journal; rises, with gaps."""
+    mail_waits: bool = True
+    """False when no message waited for the run once this was written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

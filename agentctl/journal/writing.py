@@ -98,7 +98,10 @@ class Writer:
         for message_id in commit.received:
             self._db.execute("DELETE FROM inbox WHERE message_id = ?", (message_id,))
         self._update_info(head, commit)
-        return Appended(sequence=sequence, at=text_of(at), position=cursor.lastrowid or 0)
+        mail = self._db.execute("SELECT 1 FROM inbox WHERE target = ? LIMIT 1", (commit.run_id,)).fetchone()
+        return Appended(
+            sequence=sequence, at=text_of(at), position=cursor.lastrowid or 0, mail_waits=mail is not None
+        )
 
     def acquire(self, thread_id: str) -> int:
         """Take a thread's lease; return its token."""

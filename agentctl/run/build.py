@@ -72,6 +72,7 @@ class RunSeed:
 def build_run(house: House, kind: AgentKind, seed: RunSeed, snapshot: RunSnapshot) -> RunParts:
     """Return a run that is ready to go on from `snapshot`, an empty one for a new run."""
     parent = seed.parent
+    inbox = JournalInbox(journal=house.journal, run_id=seed.run_id, clock=house.clock)
     recorder = RunRecorder(
         journal=house.journal,
         run_id=seed.run_id,
@@ -82,6 +83,7 @@ def build_run(house: House, kind: AgentKind, seed: RunSeed, snapshot: RunSnapsho
         snapshot=snapshot,
         live=seed.live,
         keys=kind.state.keys,
+        saw=inbox.saw,
     )
     state = AgentState(
         run_id=seed.run_id,
@@ -109,7 +111,7 @@ def build_run(house: House, kind: AgentKind, seed: RunSeed, snapshot: RunSnapsho
         model_of=lambda stage: kind.models[stage.name],
         person=person,
         active=active,
-        inbox=JournalInbox(journal=house.journal, run_id=seed.run_id),
+        inbox=inbox,
         children=children,
         sandboxed=lambda stage: _sandboxed(house, kind.stages[stage.index].sandbox),
         clock=house.clock,

@@ -1,11 +1,16 @@
 """Messages that people and other agents sent to a run; each joins its thread exactly once."""
 
+import math
 from dataclasses import dataclass
 
 from agentctl.agent.context import Arrived
-from agentctl.journal.store import InboxMessage, Journal
+from agentctl.clock import Clock
+from agentctl.journal.store import Appended, InboxMessage, Journal
 from agentctl.protocol.messages import user_text
 from agentctl.protocol.values import JsonValue
+
+_FRESH_S = 0.5
+"""So long counts what a commit saw: a message that came since is read a step later."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -14,9 +19,17 @@ class JournalInbox:
 
     journal: Journal
     run_id: str
+    clock: Clock
+    _empty_at: float = -math.inf
+
+    def saw(self, appended: Appended) -> None:
+        """Take note of what the run's last commit saw, which saves looking again right after it."""
+        self._empty_at = -math.inf if appended.mail_waits else self.clock.monotonic()
 
     async def waiting(self) -> tuple[Arrived, ...]:
         """Return what waits, oldest first, each with the id that the commit must name as received."""
+        if self.clock.monotonic() - self._empty_at < _FRESH_S:
+            return ()
         return tuple(_arrived(one) for one in await self.journal.inbox(self.run_id))
 
 

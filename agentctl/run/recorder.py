@@ -7,7 +7,7 @@ from agentctl.agent.agent_state import LiveState
 from agentctl.agent.snapshot import RunSnapshot
 from agentctl.ids import new_id
 from agentctl.journal.states import save_cells
-from agentctl.journal.store import Journal
+from agentctl.journal.store import Appended, Journal
 from agentctl.protocol.commands import Command, Commit, OutgoingMessage
 from agentctl.protocol.events import Event, LiveEvent, Noted, Published
 from agentctl.protocol.values import JsonValue
@@ -32,6 +32,8 @@ class RunRecorder:
     snapshot: RunSnapshot = field(default_factory=RunSnapshot)
     live: LiveState | None = None
     """The cells that commands change; without it a commit may carry none."""
+    saw: Callable[[Appended], None] = field(default=lambda _: None)
+    """Told of every commit that became durable."""
     keys: KeyTable = NO_KEYS
 
     async def commit(
@@ -54,6 +56,7 @@ class RunRecorder:
                 commit = replace(assembled.commit, received=received)
                 appended = await self.journal.append(commit)
                 self.live.cells = assembled.cells
+        self.saw(appended)
         for event in commit.events:
             self.snapshot.apply(event)
         for event in commit.events:

@@ -156,7 +156,12 @@ class MemoryJournal:
         tables.infos[commit.run_id] = replace(
             info_after(info, commit.events), sequence=row.sequence, updated=text_of(at)
         )
-        return Appended(sequence=row.sequence, at=text_of(at), position=row.position)
+        return Appended(
+            sequence=row.sequence,
+            at=text_of(at),
+            position=row.position,
+            mail_waits=any(message.target == commit.run_id for message in tables.inbox),
+        )
 
     async def read(self, run_id: str, *, after: int = 0, limit: int | None = None) -> tuple[Record, ...]:
         """Return the run's records with a sequence above `after`, in order."""
