@@ -12,6 +12,7 @@ from typing import Literal, TypeAlias
 from agentctl.blueprint.model import Blueprint
 from agentctl.errors import Position, Problem
 from agentctl.locations import shipped_dir
+from agentctl.protocol.values import compact_json
 from agentctl.records import dataclass
 from agentctl.tables.declared import HookTable, McpServerTable, ModelTable
 from agentctl.tables.outside_tools import script_tools
@@ -83,7 +84,7 @@ def trust_needed(blueprint: Blueprint) -> Trust:
     if not items:
         return Trust()
     facts = [[item.kind, item.reference, item.sha256] for item in items]
-    text = json.dumps(facts, ensure_ascii=False, separators=(",", ":"))
+    text = compact_json(facts)
     return Trust(items=items, sha256=hashlib.sha256(text.encode()).hexdigest())
 
 

@@ -23,7 +23,7 @@ from agentctl.protocol.messages import (
     ToolSpec,
     UserMessage,
 )
-from agentctl.protocol.values import JsonObject, JsonValue
+from agentctl.protocol.values import JsonObject, JsonValue, compact_json
 from agentctl.records import dataclass
 
 
@@ -247,7 +247,7 @@ def _details(part: ReasoningPart) -> list[JsonValue]:
 
 def _call(call: ToolCall, thread: _Thread, *, mine: bool) -> JsonObject:
     # What was no JSON stands in the call's answer; here it would break services that parse their own threads.
-    arguments = json.dumps(call.arguments, ensure_ascii=False, separators=(",", ":"))
+    arguments = compact_json(call.arguments)
     found: JsonObject = {
         "id": thread.id_of(call.call_id),
         "type": "function",

@@ -3,8 +3,6 @@
 Source: https://platform.openai.com/docs/api-reference/responses
 """
 
-import json
-
 from agentctl.llm.assemble import Assembler
 from agentctl.llm.base import ModelRequest
 from agentctl.llm.identifiers import plain_id, plain_name
@@ -23,7 +21,7 @@ from agentctl.protocol.messages import (
     ToolSpec,
     UserMessage,
 )
-from agentctl.protocol.values import JsonObject, JsonValue
+from agentctl.protocol.values import JsonObject, JsonValue, compact_json
 
 _ENCRYPTED = "reasoning.encrypted_content"
 
@@ -184,6 +182,6 @@ def _said(part: TextPart | ReasoningPart | RefusalPart | ToolCall, *, mine: bool
                 "type": "function_call",
                 "call_id": plain_id(part.call_id),
                 "name": plain_name(part.tool),
-                "arguments": json.dumps(part.arguments, ensure_ascii=False, separators=(",", ":")),
+                "arguments": compact_json(part.arguments),
             }
             return [{**item, **part.opaque} if mine else item]

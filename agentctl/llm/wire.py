@@ -1,6 +1,5 @@
 """What a wire protocol is, and the one path on which a request goes out and a reply comes in."""
 
-import json
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
 from dataclasses import field, replace
@@ -24,7 +23,7 @@ from agentctl.llm.http import Http, HttpCall, HttpOptions, HttpResponse
 from agentctl.llm.retry_after import retry_after_s
 from agentctl.llm.stream import BodyDecoder, ServerEvent, parse_json
 from agentctl.protocol.messages import AssistantMessage
-from agentctl.protocol.values import JsonObject
+from agentctl.protocol.values import JsonObject, compact_json
 from agentctl.records import dataclass
 
 _DONE = b"[DONE]"
@@ -174,7 +173,7 @@ class WireModel:
                 **(self._protocol.key_headers(key) if key else {}),
                 **self._endpoint.secret_headers,
             },
-            body=json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode(),
+            body=compact_json(body).encode(),
         )
 
 

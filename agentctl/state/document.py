@@ -7,10 +7,9 @@ Source: RFC 6902, https://www.rfc-editor.org/rfc/rfc6902
 """
 
 import copy
-import json
 from collections.abc import Iterable, Sequence
 
-from agentctl.protocol.values import JsonObject, JsonValue
+from agentctl.protocol.values import JsonObject, JsonValue, compact_json
 from agentctl.state.pointer import PointerError, child, index_of, parse
 from agentctl.state.typed import same
 
@@ -61,7 +60,7 @@ def places_of(operation: JsonObject) -> tuple[str, ...]:
 
 def compact(value: JsonValue) -> str:
     """Return the compact JSON of a value: what a budget of bytes counts, and views show."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return compact_json(value)
 
 
 def size_bytes(value: JsonValue) -> int:

@@ -5,14 +5,13 @@ all hold. TOOL is a name or a glob over names. There are no regular expressions,
 matches nothing, and a field that is missing never matches, with `!=` and `!~` neither.
 """
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
-from agentctl.protocol.values import JsonValue
+from agentctl.protocol.values import JsonValue, compact_json
 from agentctl.records import dataclass
 
 Operator: TypeAlias = Literal["=", "!=", "~", "!~"]
@@ -173,7 +172,7 @@ def _values(value: JsonValue, path: tuple[str | int, ...]) -> Iterator[JsonValue
 
 
 def _text(value: JsonValue) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return value if isinstance(value, str) else compact_json(value)
 
 
 def _fits_main(text: str, pattern: str) -> bool:
