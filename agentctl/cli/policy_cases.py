@@ -9,6 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from agentctl.cli.given import given_text
+from agentctl.cli.policy_setup import Setup, read_setup
 from agentctl.errors import InvalidInput, Position, Problem
 from agentctl.executor.api import Executor
 from agentctl.executor.local import open_executor
@@ -89,81 +90,6 @@ class CaseResult:
     def failed(self) -> bool:
         """Whether it did so where there is one right answer; a contested case is told, not failed."""
         return self.differs and not self.case.contested
-
-
-@dataclass(slots=True, kw_only=True)
-class _Setup:
-    """What a case's `setup` says, as rules and files."""
-
-    rules: dict[tuple[str, str], list[str]]
-    """Patterns by tool and list (`deny`, `ask`, `allow`)."""
-    links: list[tuple[str, str]]
-    settings: list[tuple[str, str]]
-    """Of the repository's configuration."""
-    files: list[tuple[str, str]]
-    """Names and contents; a name that ends in `/` is a folder."""
-
-
-_DENIED = r"(?:is|are) denied|deny"
-_OUTSIDE = r"outside (?:of )?(?:the )?(?:workspace|workdir|project)"
-_INSIDE = r"(?:inside|in|within) (?:the )?(?:workspace|workdir|project)"
-_LINK = r"(?:a |the )?(?:symlink|symbolic link|link)"
-_SENTENCES = (
-    (re.compile(rf"writ(?:e|es|ing) (?:to )?(?P<path>\S+):? (?:{_DENIED})"), "write_file deny"),
-    (re.compile(rf"read(?:s|ing)? (?:of |from )?(?P<path>\S+):? (?:{_DENIED})"), "read_file deny"),
-    (
-        re.compile(r"writ(?:e|es|ing) (?:to )?(?P<path>\S+):? (?:is |are )?(?:allow|allowed)"),
-        "write_file allow",
-    ),
-    (
-        re.compile(
-            rf"(?:writ(?:e|es|ing)|reads?|reading) {_OUTSIDE}:? (?:is |are )?(?:denied|deny|asks?|asked)"
-        ),
-        "",
-    ),
-    (re.compile(rf"(?:writ(?:e|es|ing)) {_INSIDE}:? (?:is |are )?(?:asked|asks?)"), ""),
-    (re.compile(rf"writ(?:e|es|ing) {_INSIDE}:? (?:is |are )?allow(?:ed)?"), "inside"),
-    (
-        re.compile(r"\.git/config (?:has|sets|contains) (?P<key>[A-Za-z0-9_.*-]+)\s*=\s*(?P<value>.*)"),
-        "setting",
-    ),
-    (re.compile(r"(?P<path>\.gitattributes) (?:has|contains) (?P<text>.*)"), "file"),
-    (re.compile(r"(?:a |the )?(?:file )?(?P<path>\S+) (?:contains|holds) (?P<text>.*)"), "file"),
-    (re.compile(r"(?:a |the )?(?:file )?(?P<path>\S+) exists"), "file"),
-    (re.compile(r"(?P<path>\S+) is a (?:directory|folder)"), "folder"),
-    (re.compile(rf"{_LINK} (?P<link>[^\s>]+) ?(?:->|links to) ?(?P<target>\S+)(?: \(.*\))?"), "link"),
-    (re.compile(r"(?P<link>[^\s>]+) ?(?:->|links to) ?(?P<target>\S+)(?: \(.*\))?"), "link"),
-    (re.compile(r"(?P<link>\S+) is a (?:symlink|symbolic link|link) to (?P<target>\S+)"), "link"),
-)
-
-
-def _read_setup(text: str) -> _Setup | None:
-    """Return what `text` asks for, or None where it says something that cannot be set up here."""
-    setup = _Setup(rules={}, links=[], settings=[], files=[])
-    for sentence in (part.strip().rstrip(".") for part in re.split(r";\s+|\.\s+|\n", text)):
-        if not sentence:
-            continue
-        found = [(kind, match) for pattern, kind in _SENTENCES if (match := pattern.fullmatch(sentence))]
-        if not found:
-            return None
-        _take_sentence(setup, *found[0])
-    return setup
-
-
-def _take_sentence(setup: _Setup, kind: str, match: re.Match[str]) -> None:
-    if kind == "inside":
-        setup.rules.setdefault(("write_file", "allow"), []).append("**")
-    elif kind == "setting":
-        setup.settings.append((match["key"], match["value"].strip()))
-    elif kind == "link":
-        setup.links.append((match["link"], match["target"]))
-    elif kind == "file":
-        setup.files.append((match["path"], match.groupdict().get("text") or ""))
-    elif kind == "folder":
-        setup.files.append((match["path"].rstrip("/") + "/", ""))
-    elif kind:
-        tool, into = kind.split()
-        setup.rules.setdefault((tool, into), []).append(match["path"])
 
 
 def read_cases(path: Path) -> tuple[Case, ...]:
@@ -259,7 +185,7 @@ async def run_cases(cases: Sequence[Case]) -> tuple[CaseResult, ...]:
 async def _result(case: Case, world: _World) -> CaseResult:
     if case.other:
         return CaseResult(case=case, skipped="it is not about a command line with a policy")
-    setup = _read_setup(case.setup)
+    setup = read_setup(case.setup)
     if setup is None:
         return CaseResult(case=case, skipped=f"its setup cannot be made here: {case.setup}")
     if not case.workdir.startswith("/"):
@@ -268,7 +194,7 @@ async def _result(case: Case, world: _World) -> CaseResult:
         return await _decided(case, setup, follow(Path(folder)).path, world)
 
 
-async def _decided(case: Case, setup: _Setup, root: Path, world: _World) -> CaseResult:
+async def _decided(case: Case, setup: Setup, root: Path, world: _World) -> CaseResult:
     def below(text: str) -> str:
         return _MADE_UP.sub(lambda match: f"{root}{match[0]}", text)
 
@@ -297,7 +223,7 @@ async def _decided(case: Case, setup: _Setup, root: Path, world: _World) -> Case
 
 
 def _layers(
-    case: Case, setup: _Setup, below: Callable[[str], str], place: Place, built_in: BuiltInPolicy
+    case: Case, setup: Setup, below: Callable[[str], str], place: Place, built_in: BuiltInPolicy
 ) -> Layers:
     """The case's policy as the user's own; hosts are not part of a case, so that they are allowed."""
 
@@ -326,7 +252,7 @@ def _layers(
     )
 
 
-def _make_files(setup: _Setup, workdir: Path, below: Callable[[str], str]) -> None:
+def _make_files(setup: Setup, workdir: Path, below: Callable[[str], str]) -> None:
     """Make the links and the repository's configuration that the case names."""
     for name, target in setup.links:
         link = Path(below(name)) if name.startswith("/") else workdir / name
@@ -339,18 +265,31 @@ def _make_files(setup: _Setup, workdir: Path, below: Callable[[str], str]) -> No
         elif not path.exists():
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(f"{text}\n", encoding="utf-8")
-    if not setup.settings:
+    for name in setup.repositories:
+        _make_repository(workdir / name)
+    if not (setup.settings or setup.hooks):
         return
-    repository = workdir / ".git"
-    for folder in ("objects", "refs"):
-        (repository / folder).mkdir(parents=True)
-    (repository / "HEAD").write_text("ref: refs/heads/main\n", encoding="utf-8")
+    repository = _make_repository(workdir)
+    for name in setup.hooks:
+        hook = workdir / name
+        hook.parent.mkdir(parents=True, exist_ok=True)
+        hook.write_text("#!/bin/sh\n", encoding="utf-8")
+        hook.chmod(0o700)
     config = ""
     for key, value in setup.settings:
         section, _, name = key.rpartition(".")
         head, _, sub = section.partition(".")
         config += f"[{head}{f' {json.dumps(sub)}' if sub else ''}]\n\t{name} = {below(value)}\n"
     (repository / "config").write_text(config, encoding="utf-8")
+
+
+def _make_repository(folder: Path) -> Path:
+    """Make an empty repository in `folder`; return where its configuration is."""
+    repository = folder / ".git"
+    for name in ("objects", "refs"):
+        (repository / name).mkdir(parents=True, exist_ok=True)
+    (repository / "HEAD").write_text("ref: refs/heads/main\n", encoding="utf-8")
+    return repository
 
 
 def _leaves(effects: Sequence[Effect], roots: Sequence[Path]) -> bool:

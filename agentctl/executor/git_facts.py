@@ -39,6 +39,7 @@ _RUN_BY_FETCHERS = re.compile(
 """Keys that matter to a reading command where objects are fetched when looked at (a partial clone)."""
 _LFS = {"git-lfs clean -- %f", "git-lfs smudge -- %f", "git-lfs filter-process"}
 _NO_PROGRAM = {"", "false", "no", "off", "0", "true", "yes", "on", "1", "cat"}
+_SIGNATURE = re.compile(r"%[-+ ]?G")
 _HOOKS_OF_READERS = ("post-index-change", "reference-transaction")
 _GITLINK = b"\x00\x00\xe0\x00"
 _NAME_AT = 62
@@ -115,19 +116,37 @@ def _of_one(directory: Path, tree: Path, top: Path) -> Iterator[str]:
     fetches = any(setting.key.endswith((".promisor", ".partialclone")) for _, setting in settings)
     hooks = [common / "hooks"]
     for file, setting in settings:
+        place = _shown(file, top)
         if setting.key == "core.hookspath":
             hooks.append(tree / Path(setting.value).expanduser())
-        if setting.key.startswith("alias.") and not setting.value.lstrip().startswith("!"):
-            continue
-        if setting.value.lower() in _NO_PROGRAM or setting.value in _LFS:
-            continue
-        fetcher = fetches and _RUN_BY_FETCHERS.fullmatch(setting.key)
-        if fetcher or _RUN_BY_READERS.fullmatch(setting.key):
-            yield f"{setting.key} in {_shown(file, top)} names {setting.value[:80]!r}"
+            if _mode(hooks[-1]) is None:
+                yield f"the folder of hooks that {place} names, {setting.value[:80]!r}, is not there"
+        elif _verifies(setting):
+            yield f"{setting.key} in {place} has signatures checked, which runs gpg"
+        elif _names_program(setting, fetches=fetches):
+            yield f"{setting.key} in {place} names {setting.value[:80]!r}"
     for hook in (place / name for place in hooks for name in _HOOKS_OF_READERS):
         mode = _mode(hook)
         if mode is not None and (stat.S_ISLNK(mode) or mode & 0o111):
             yield f"the hook {_shown(hook, top)} runs when git looks at the working tree"
+
+
+def _names_program(setting: Setting, *, fetches: bool) -> bool:
+    """Whether a reading command may run its value, or take further settings from there."""
+    if setting.key.startswith("alias.") and not setting.value.lstrip().startswith("!"):
+        return False
+    if setting.value.lower() in _NO_PROGRAM or setting.value in _LFS:
+        return False
+    fetcher = fetches and _RUN_BY_FETCHERS.fullmatch(setting.key)
+    return bool(fetcher or _RUN_BY_READERS.fullmatch(setting.key))
+
+
+def _verifies(setting: Setting) -> bool:
+    """Whether `log` and `show` check signatures because of it."""
+    if setting.key == "log.showsignature":
+        return setting.value.lower() not in {"false", "no", "off", "0"}
+    formats = setting.key == "format.pretty" or setting.key.startswith("pretty.")
+    return formats and _SIGNATURE.search(setting.value) is not None
 
 
 def _submodules(directory: Path, tree: Path) -> tuple[list[tuple[Path, Path]], bool]:

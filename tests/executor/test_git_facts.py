@@ -39,7 +39,24 @@ def test_outside_a_repository_there_is_none(tmp_path: Path) -> None:
     assert git_facts(tmp_path).repository is None
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[log]\n\tshowSignature\n",
+        "[log]\n\tshowSignature = true\n",
+        "[format]\n\tpretty = format:%h %G?\n",
+        '[pretty]\n\tmine = "%h %GS"\n',
+        "[core]\n\thooksPath = not/there\n",
+    ],
+)
+def test_what_has_git_run_a_program_without_naming_one_counts(repository: Path, text: str) -> None:
+    configure(repository, text)
+
+    assert len(git_facts(repository).runs_programs) == 1
+
+
 def test_ordinary_settings_run_nothing(repository: Path) -> None:
+    (repository / ".husky/_").mkdir(parents=True)
     configure(
         repository,
         """

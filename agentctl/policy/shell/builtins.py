@@ -105,11 +105,21 @@ def _passes_on(reason: str) -> Builtin:
         while words and (text_of(words[0]).startswith("-")):
             words = words[2:] if words[0] == "-a" else words[1:]
         if words:
-            inner = call.inner(words, needs_rule=False)
-            inner.direct = call.program == "builtin"
-            sink.run(inner)
+            sink.run(call.inner(words, needs_rule=False))
 
     return builtin
+
+
+def _builtin(sink: Sink, call: Call) -> None:
+    """`builtin cd x` is `cd x`, past functions; of a program it finds none."""
+    words = call.words[1:]
+    if not words or text_of(words[0]).startswith("-"):
+        _BUILTIN_ODD(sink, call)
+        return
+    sink.emit(call, needs_rule=False)
+    inner = call.inner(words, needs_rule=True)
+    inner.direct = call.direct
+    sink.run(inner)
 
 
 def _command(sink: Sink, call: Call) -> None:
@@ -296,6 +306,7 @@ def _jobs(sink: Sink, call: Call) -> None:
             sink.run(call.inner(call.words[2:], needs_rule=False))
 
 
+_BUILTIN_ODD = _passes_on("runs a command of the shell")
 _CHANGES = _evaluates("changes what names mean")
 _KEEPS = _evaluates("changes what the shell keeps or runs later")
 _COMPLETES = _evaluates("may evaluate the text it is given")
@@ -323,7 +334,7 @@ BUILTINS: dict[str, Builtin] = {
     "source": _evaluates("runs the file it is given in this shell"),
     ".": _evaluates("runs the file it is given in this shell"),
     "exec": _passes_on("replaces the shell"),
-    "builtin": _passes_on("runs a command of the shell"),
+    "builtin": _builtin,
     "command": _command,
     "let": _let,
     "declare": _declares,

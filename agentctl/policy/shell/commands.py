@@ -3,6 +3,7 @@
 import re
 from dataclasses import replace
 
+from agentctl.policy.shell.builders import BUILDERS
 from agentctl.policy.shell.builtins import BUILTINS
 from agentctl.policy.shell.calls import Call, Sink, text_of
 from agentctl.policy.shell.git import git
@@ -20,6 +21,7 @@ _MAX_VIA = 12
 _MAX_TRIED = 500
 _RUN_OTHERS = {**WRAPPERS, **RUNNERS, "git": git}
 _FLAG_VALUE = re.compile(r"-(?:-[A-Za-z0-9][A-Za-z0-9-]*=.*|[A-Za-z]|[A-Za-z]=.*)", re.DOTALL)
+_BRACED_OPTION = re.compile(r"\{[^}]*?(?<=[{,])[\"']*-")
 _READ_COMMANDS = SHELLS | {"at", "batch"}
 """They run what they read from standard input."""
 
@@ -156,9 +158,13 @@ class Findings(Sink):
                 and not _FLAG_VALUE.fullmatch(word.lead)
             ):
                 self.flag("an expansion stands where an option's name is expected")
+            elif not isinstance(word, str) and _BRACED_OPTION.match(word.text):
+                self.flag("braces could make an option of it")
         wrapper = _RUN_OTHERS.get(name)
         if wrapper is not None:
             wrapper(self, call)
+            if name in BUILDERS:
+                BUILDERS[name](self, call)
             return
         at = len(self.effects)
         self.emit(call)

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 
+from agentctl.policy.shell.builders import BUILDERS
 from agentctl.policy.shell.calls import Call, Sink, text_of
 from agentctl.policy.shell.fetchers import FETCHERS
 from agentctl.policy.shell.finding import FINDERS
@@ -47,8 +48,9 @@ class Habits:
             role = self.roles.get(name, "")
             if value is None or not role or role == "v":
                 continue
-            if role == "r":
+            if role in {"r", "l"}:
                 sink.read(value)
+                sink.unseen = sink.unseen or role == "l"
             elif role == "w":
                 sink.write(value)
             elif isinstance(value, str):
@@ -172,4 +174,4 @@ _SCRIPTED = {
     **{name: _both(_TABLES[name], editor_runs) for name in ("vim", "vi", "view", "nvim", "ex")},
     "zip": _both(_TABLES["zip"], zip_tests),
 }
-PROGRAMS: dict[str, Program] = {**_TABLES, **FETCHERS, **FINDERS, **SPECIAL, **_SCRIPTED}
+PROGRAMS: dict[str, Program] = {**_TABLES, **BUILDERS, **FETCHERS, **FINDERS, **SPECIAL, **_SCRIPTED}

@@ -1,18 +1,18 @@
 """Data: what well-known programs read and write, by options and operands.
 
 A line is `names : options : operands`; an indented line goes on with the one before. An option is a
-letter or a long name with its role: `r` reads the file it names, `w` writes it, `x` runs its text, `v`
-(or nothing) is a plain value; `?` behind it: the value, if any, is attached. Operands: `r` read, `w`
-written, `t` written with all that is under it, `z` replaced by a packed or unpacked copy, `v` neither,
-each for one operand, the last for all further ones; `cp` and `in`: the last is written and the others
-are read; `pr`: as `vr`, unless one of the options marked `!` is there.
+letter or a long name with its role: `r` reads the file it names, `l` reads it and all that are named in
+it, `w` writes it, `x` runs its text, `v` (or nothing) is a plain value; `?` behind it: the value, if any,
+is attached. Operands: `r` read, `w` written, `t` written with all that is under it, `z` replaced by a
+packed or unpacked copy, `v` neither, each for one operand, the last for all further ones; `cp` and `in`:
+the last is written and the others are read; `pr`: as `vr`, unless one of the options marked `!` is there.
 """
 
 READS = """
 cat tac nl rev bat batcat : H l r : r
 head tail : n=v c=v s=v pid lines bytes : r
 less more most zless zmore : o=w O=w k=r log-file=w LOG-FILE=w lesskey-file=r P p t T x y z b j h D : r
-wc : files0-from=r : r
+wc : files0-from=l : r
 cut : b c d f bytes characters delimiter fields output-delimiter : r
 paste : d delimiters : r
 join : 1 2 j t e a v o i : r
@@ -28,11 +28,11 @@ od : A j N S t w? address-radix skip-bytes read-bytes format strings : r
 hexdump hd : e f=r n s : r
 base64 base32 basenc : w wrap : r
 md5sum sha1sum sha224sum sha256sum sha384sum sha512sum b2sum sum cksum shasum md5 : a algorithm : r
-file : f=r m=r F P e files-from=r magic-file=r separator exclude : r
+file : f=l m=r F P e files-from=l magic-file=r separator exclude : r
 stat : c f t format printf : r
 ls dir vdir gls exa eza lsd : I w T ignore hide time-style block-size sort color? format indicator-style
     quoting-style time tabsize width : r
-du : d B t X=r max-depth block-size threshold exclude exclude-from=r files0-from=r time-style : r
+du : d B t X=r max-depth block-size threshold exclude exclude-from=r files0-from=l time-style : r
 jq gojq jaq yq : f=r! from-file=r! L=r indent arg arg-json : pr
 zcat gzcat bzcat xzcat zstdcat zgrep zegrep zfgrep : e f=r A B C m : r
 grep egrep fgrep ugrep : e! f=r! regexp! file=r! A B C m d D after-context before-context context
@@ -49,7 +49,7 @@ look : t : vr
 man : H=x? html=x? P=x pager=x C=r config-file=r M L m r T? p e s k? : v
 shuf : o=w i n output=w random-source=r input-range head-count : r
 uniq : f s w skip-fields skip-chars check-chars group : rw
-sort gsort : k t S T=w o=w output=w compress-program=x files0-from=r random-source=r batch-size parallel
+sort gsort : k t S T=w o=w output=w compress-program=x files0-from=l random-source=r batch-size parallel
     key field-separator buffer-size temporary-directory=w sort check? : r
 tree : o=w L P I H T charset filelimit timefmt sort gitfile=r infofile=r output=w : r
 awk gawk mawk nawk original-awk : f=r! file=r! v F i=r! e! E=r! o? p? d? D? include=r assign
