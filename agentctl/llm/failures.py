@@ -56,6 +56,11 @@ _SPENT = (
 _UNLUCKY = frozenset({"tool_use_failed", "json_validate_failed", "output_parse_failed"})
 """Groq's codes, with status 400, for what the model wrote: another try writes another thing."""
 
+_NO_MODEL = frozenset(
+    {"invalid_model", "model_not_found", "model_not_supported", "model_not_available", "deploymentnotfound"}
+)
+"""Codes that mean the same as a 404, whatever status they come with."""
+
 _REQUEST_ID_HEADERS = (
     "request-id", "x-request-id", "mistral-correlation-id", "x-goog-request-id", "apim-request-id",
     "x-amzn-requestid", "cf-ray",
@@ -80,7 +85,7 @@ def status_failure(
         details=FailureDetails(
             kind=kind,
             retryable=kind in _RETRYABLE_KINDS,
-            next_model=unauthorised or status == _MISSING,
+            next_model=unauthorised or status == _MISSING or code.lower() in _NO_MODEL,
             status=status,
             retry_after_s=retry_after_s,
             request_id=request_id,

@@ -202,9 +202,10 @@ class ChatAssembler:
     def _call_of(self, piece: JsonObject, *, whole: bool) -> CallInProgress:
         """Find the call that a fragment belongs to.
 
-        An id or a name that is new begins a call, whatever its index says, unless the call on that index is
-        still without an end: some services repeat the name, or make up another id, with each fragment. A
-        fragment without either goes by its index, and without a known index to the call before it.
+        A new id with a name begins a call, whatever its index says. A new id or a name alone does so too,
+        unless the call on that index is still without an end: some services repeat the name, or make up
+        another id, with each fragment. A fragment without either goes by its index, and without a known index
+        to the call before it.
         """
         index = piece.get("index")
         call_id = text_member(piece, "id")
@@ -214,7 +215,7 @@ class ChatAssembler:
             known = None
         elif call_id:
             same = next((one for one in self._parts.calls if one.call_id == call_id), None)
-            known = same or (known if known is not None and _goes_on(known, tool) else None)
+            known = same or (known if known is not None and not tool and _goes_on(known, tool) else None)
         elif tool:
             known = known if known is not None and _goes_on(known, tool) else None
         else:

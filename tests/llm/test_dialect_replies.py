@@ -37,6 +37,13 @@ async def test_a_new_id_after_a_whole_call_on_its_index_is_another_call() -> Non
     ) == [("a", "f", {}), ("b", "g", {})]
 
 
+async def test_two_calls_without_arguments_on_one_index_are_two() -> None:
+    assert await pieces(
+        {"index": 0, "id": "a", "function": {"name": "f", "arguments": ""}},
+        {"index": 0, "id": "b", "function": {"name": "f", "arguments": ""}},
+    ) == [("a", "f", {}), ("b", "f", {})]
+
+
 async def test_a_name_that_is_repeated_with_each_fragment_is_one_call() -> None:
     ((_, tool, arguments),) = await pieces(
         {"index": 0, "function": {"name": "f", "arguments": '{"a":'}},

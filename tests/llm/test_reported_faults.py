@@ -93,6 +93,20 @@ def test_ps_007_cr_and_lf_in_different_chunks_end_one_line() -> None:
     ]
 
 
+async def test_ps_008_comments_that_keep_a_stream_alive_are_no_silence() -> None:
+    events = sse(chunk(content="ok"), chunk("stop"))
+    slow = replace(events, pieces=[*[b": ping\n\n"] * 8, events.body], pause_s=0.05)
+    settings = ProviderSettings(protocol="openai-chat", base_url="", stall_timeout_s=0.25)
+    async with replay_server([slow]) as server:
+        config = ProviderConfig(
+            providers={"svc": replace(settings, base_url=server.url)}, retry=RetryPolicy(attempts=1)
+        )
+        MADE.append(Providers(config))
+        message = await MADE[-1].open(["svc:m"]).reply(GO, lambda _: None)
+
+    assert (message.text, message.stop) == ("ok", "end")
+
+
 async def test_ps_010_an_end_without_the_terminator_is_no_finished_answer() -> None:
     start = {"type": "message_start", "message": {"id": "m", "usage": {}}}
     piece = {
