@@ -110,6 +110,7 @@ async def gigabyte(executor: LocalExecutor, roots: Roots, rounds: int) -> dict[s
     """The same gigabyte through a call, whole in its spill file; memory is this process's peak."""
     nowhere, ours = [], []
     own_cpu = []
+    load = os.getloadavg()[0]
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     for _ in range(rounds):
         nowhere.append(to_nowhere_s())
@@ -129,6 +130,7 @@ async def gigabyte(executor: LocalExecutor, roots: Roots, rounds: int) -> dict[s
         result.output.spill.unlink()
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     return {
+        "load_before": round(load, 1),
         "to_nowhere_s": round(min(nowhere), 3),
         "call_s": round(min(ours), 3),
         "ratio": round(min(ours) / min(nowhere), 2),

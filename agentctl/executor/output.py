@@ -5,6 +5,7 @@ import os
 import select
 from collections.abc import Callable
 from pathlib import Path
+from time import monotonic
 
 from agentctl.executor.prepare import open_new
 from agentctl.executor.process_types import Output
@@ -16,6 +17,8 @@ _LIVE_BYTES = 1 << 20
 _AT_ONCE = 64 << 20
 """Moved to the file before others get a turn."""
 _WORTH_WAITING_MS = 5
+_WAITING_S = 0.05
+"""Of such waits, before others get a turn."""
 
 
 class Spill:
@@ -42,7 +45,7 @@ class Spill:
         """Bytes that it still takes; 0 when it could not be made."""
         return max(0, self._cap_bytes - self.size)
 
-    def write(self, data: bytes) -> None:
+    def write(self, data: bytes | memoryview) -> None:
         """Append what there is room for. Blocks."""
         view = memoryview(data)[: self.room]
         try:
@@ -52,32 +55,6 @@ class Spill:
                 view = view[count:]
         except OSError:
             self._cap_bytes = self.size
-
-    def take(self, pipe: int) -> int | None:
-        """Move bytes from a pipe into the file without looking at them. Blocks on the disk only.
-
-        Returns how many; 0 at the end of the pipe; None when it is empty for now.
-        """
-        moved = 0
-        more = select.poll()
-        more.register(pipe, select.POLLIN)
-        while moved < _AT_ONCE and self.room:
-            try:
-                count = os.splice(pipe, self._held, min(PIECE, self.room))
-            except BlockingIOError:
-                # A program that writes much writes on at once; to wait here is cheaper than to come back.
-                if more.poll(_WORTH_WAITING_MS):
-                    continue
-                return moved or None
-            except OSError:
-                # A full disk, or a file system without splice: what comes is read and counted.
-                self._cap_bytes = self.size
-                return moved or None
-            if not count:
-                return moved
-            self.size += count
-            moved += count
-        return moved or None
 
     def last(self, count: int) -> bytes:
         """Return the last bytes of the file."""
@@ -119,7 +96,7 @@ class Collector:
     def unseen(self) -> bool:
         """Whether pieces may go to the file without being looked at."""
         shown = self._on_output is None or self._total >= _LIVE_BYTES
-        return self._spilling and shown and self._spill.room > 0 and hasattr(os, "splice")
+        return self._spilling and shown and self._spill.room > 0
 
     @property
     def goes_to_disk(self) -> bool:
@@ -127,11 +104,31 @@ class Collector:
         return self._spilling and self._spill.room > 0
 
     def take(self, pipe: int) -> int | None:
-        """Move bytes to the file; see `Spill.take`. Only while `unseen`."""
-        before = self._spill.size
-        result = self._spill.take(pipe)
-        self._total += self._spill.size - before
-        return result
+        """Move bytes from a pipe into the file without looking at them. Blocks on the disk only.
+
+        Returns how many; 0 at the end of the pipe; None when it is empty for now. Only while `unseen`.
+        """
+        # They are copied, not spliced: a splice holds the pipe while it writes to the file, and the command
+        # would stand still meanwhile.
+        piece = memoryview(bytearray(PIECE))
+        more = select.poll()
+        more.register(pipe, select.POLLIN)
+        moved, until = 0, monotonic() + _WAITING_S
+        while moved < _AT_ONCE and self._spill.room:
+            try:
+                count = os.readv(pipe, [piece])
+            except BlockingIOError:
+                # A program that writes much writes on at once; to wait here is cheaper than to come back.
+                # One that drips must not keep us here: a cancellation waits for this thread.
+                if monotonic() < until and more.poll(_WORTH_WAITING_MS):
+                    continue
+                return moved or None
+            if not count:
+                return moved
+            moved += count
+            self._total += count
+            self._store(piece[:count])
+        return moved or None
 
     def add(self, data: bytes) -> None:
         """Take a piece that was read. Blocks on the disk where it is long."""
@@ -147,6 +144,9 @@ class Collector:
             if len(self._memory) > self._head_bytes + self._tail_bytes:
                 self._begin_spill()
             return
+        self._store(data)
+
+    def _store(self, data: bytes | memoryview) -> None:
         before = self._spill.size
         self._spill.write(data)
         self._keep_end(data[self._spill.size - before :])
@@ -162,7 +162,7 @@ class Collector:
             self._keep_end(bytes(self._memory[max(self._spill.size, self._head_bytes) :]))
         del self._memory[self._head_bytes :]
 
-    def _keep_end(self, data: bytes) -> None:
+    def _keep_end(self, data: bytes | memoryview) -> None:
         self._end += data
         if len(self._end) > 2 * self._tail_bytes + PIECE:
             del self._end[: len(self._end) - self._tail_bytes]

@@ -3,6 +3,8 @@
 import os
 from collections.abc import Callable
 from pathlib import Path
+from threading import Event, Thread
+from time import monotonic
 
 import pytest
 from hypothesis import given, settings
@@ -181,3 +183,32 @@ def test_a_pipe_is_moved_to_the_file_without_being_looked_at(tmp_path: Path) -> 
 
     output = collector.finish()
     assert (output.total_bytes, output.head, output.tail) == (1033, "x" * 10, "y" * 7 + "end")
+
+
+def test_a_program_that_drips_does_not_hold_the_thread_that_reads(tmp_path: Path) -> None:
+    """A cancellation waits for that thread: it comes back soon, however long something comes every moment."""
+    spill = Spill(tmp_path / "out", "spill", unlimited)
+    collector = Collector(head_bytes=1, tail_bytes=1, spill=spill, on_output=None)
+    collector.add(b"x" * 30)
+    read_end, write_end = os.pipe()
+    os.set_blocking(read_end, False)
+    dripping = Event()
+
+    def drip() -> None:
+        while not dripping.wait(0.001):
+            os.write(write_end, b"y")
+
+    thread = Thread(target=drip)
+    thread.start()
+    began = monotonic()
+    try:
+        collector.take(read_end)
+    finally:
+        took_s = monotonic() - began
+        dripping.set()
+        thread.join()
+        os.close(write_end)
+        os.close(read_end)
+        collector.finish()
+
+    assert took_s < 2
