@@ -1,9 +1,12 @@
 """Notices an agent that goes round in circles: same calls, same results, alone or in a short cycle."""
 
-import json
+from typing import TypeAlias
 
-from agentctl.protocol.messages import AssistantMessage, Message, ToolCall, ToolMessage
+from agentctl.protocol.messages import AssistantMessage, Message, ToolMessage
+from agentctl.protocol.values import JsonObject
 
+_Step: TypeAlias = "list[tuple[str, JsonObject, tuple[str, str] | None]]"
+"""The calls of a step: tool, arguments in whatever order they were written, outcome with text."""
 _REPEATS = 3
 _LONGEST_CYCLE = 4
 
@@ -23,18 +26,19 @@ def is_stuck(messages: list[Message]) -> bool:
     return False
 
 
-def _steps(messages: list[Message], *, limit: int) -> list[str]:
-    results: dict[str, str] = {}
-    steps: list[str] = []
+def _steps(messages: list[Message], *, limit: int) -> list[_Step]:
+    results: dict[str, tuple[str, str]] = {}
+    steps: list[_Step] = []
     for message in reversed(messages):
         match message:
             case ToolMessage(result=result):
-                results[result.call_id] = f"{result.outcome}:{result.text}"
-            case AssistantMessage() if message.tool_calls:
-                calls = [f"{_words(call)}→{results.get(call.call_id, '')}" for call in message.tool_calls]
-                steps.append("\n".join(calls))
+                results[result.call_id] = (result.outcome, result.text)
             case AssistantMessage():
-                break
+                calls = message.tool_calls
+                if not calls:
+                    break
+                # Compared as they are: making text of arguments costs more than a step has to spare.
+                steps.append([(call.tool, call.arguments, results.get(call.call_id)) for call in calls])
             case _ if message.source == "task":
                 break
             case _:
@@ -42,8 +46,3 @@ def _steps(messages: list[Message], *, limit: int) -> list[str]:
         if len(steps) == limit:
             break
     return steps[::-1]
-
-
-def _words(call: ToolCall) -> str:
-    """A call whatever the order that its arguments were written in."""
-    return f"{call.tool}{json.dumps(call.arguments, sort_keys=True)}"

@@ -56,16 +56,12 @@ class ToolState:
     _own: tuple[Tool, ...] = ()
     """The stage's own: `transition`, `submit_output`."""
     _outside: tuple[OutsideTool, ...] = ()
+    place: ToolPlace = field(init=False)
+    """The agent's view of the machine, in this stage."""
 
     def __post_init__(self) -> None:
         self.remembered = self.parts.remembered
-
-    @property
-    def place(self) -> ToolPlace:
-        """The agent's view of the machine, in this stage."""
-        if self.stage is None:
-            return self.parts.place
-        return replace(self.parts.place, stage=self.stage.name, sandbox=self.stage.sandbox)
+        self.place = self.parts.place
 
     @property
     def hooks(self) -> Hooks:
@@ -110,6 +106,7 @@ class ToolState:
         if output is not None:
             own.append(submit_output_tool(output))
         self.stage, self._own = stage, tuple(own)
+        self.place = replace(self.parts.place, stage=stage.name, sandbox=stage.sandbox)
         self.layers = self.parts.layers.in_stage(stage.permissions)
         self.parts.grants.enter_stage(index)
         if stage.ceilings is not None:

@@ -8,6 +8,7 @@ from agentctl.protocol.values import JsonValue
 
 _KEPT = 2048
 _BOM = b"\xef\xbb\xbf"
+_JSON = json.JSONDecoder(strict=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,5 +180,5 @@ def parse_json(data: bytes) -> JsonValue:
         ValueError: it is not JSON.
     """
     text = data.removeprefix(_BOM).decode("utf-8", errors="replace")
-    value: JsonValue = json.loads(text, strict=False)
+    value: JsonValue = _JSON.decode(text)
     return value
