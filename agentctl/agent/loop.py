@@ -6,7 +6,7 @@ from agentctl.agent.context import AgentContext, Arrived, LoopEnd, StageEnd
 from agentctl.agent.model_call import call_model
 from agentctl.agent.step import end_of_last_step, take_step
 from agentctl.agent.stuck import is_stuck
-from agentctl.protocol.events import GrantRevoked, MessageAdded, Noted
+from agentctl.protocol.events import Event, GrantRevoked, MessageAdded, Noted
 from agentctl.protocol.messages import AssistantMessage, user_text
 
 _STEER = (
@@ -53,9 +53,13 @@ async def run_stage(context: AgentContext) -> LoopEnd:
 
 async def _renew_tools(context: AgentContext) -> None:
     """Take in tools from outside that came or went, and note what a person should know of it."""
-    notes = await context.tools.renew()
-    if notes:
-        await context.recorder.commit(*(Noted(level=note.level, text=note.text) for note in notes))
+    renewed = await context.tools.renew()
+    events: list[Event] = [Noted(level=note.level, text=note.text) for note in renewed.notes]
+    events += [GrantRevoked(key=key) for key in renewed.taken_back]
+    if events:
+        await context.recorder.commit(*events)
+    for key in renewed.taken_back:
+        context.tools.take_back(key)
 
 
 def _unfinished(context: AgentContext) -> AssistantMessage | None:

@@ -40,6 +40,15 @@ def build_tool_state(parts: ToolStateParts) -> "ToolState":
     return ToolState(parts=parts, registry=ToolRegistry(parts.tools), layers=parts.layers)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Renewed:
+    """What happened to the tools from outside since the last step."""
+
+    notes: tuple[Note, ...] = ()
+    taken_back: tuple[str, ...] = ()
+    """Grants that hold no longer; to be committed as revoked."""
+
+
 @dataclass(slots=True, kw_only=True)
 class ToolState:
     """One agent's tools and everything that decides about their calls. Belongs to that agent alone."""
@@ -58,6 +67,8 @@ class ToolState:
     _outside: tuple[OutsideTool, ...] = ()
     place: ToolPlace = field(init=False)
     """The agent's view of the machine, in this stage."""
+    _described: dict[str, ToolSpec] = field(default_factory=dict)
+    """What servers said of their tools, those included that are gone."""
 
     def __post_init__(self) -> None:
         self.remembered = self.parts.remembered
@@ -114,20 +125,36 @@ class ToolState:
         self._outside = self.parts.outside.tools()
         self._offer(stage)
 
-    async def renew(self) -> tuple[Note, ...]:
+    async def renew(self) -> Renewed:
         """Wait for the outside tools this stage wants, take in which there are now; return what happened.
 
-        Called before each step. What is offered changes only here and with the stage.
+        Called before each step. What is offered changes only here and with the stage. An approval was given
+        for a tool as its server described it: where it says something else now, what was approved is taken
+        back, and the next call asks again. A rule that somebody wrote for the name stays.
         """
         if self.stage is None or not self.parts.outside.each:
-            return ()
+            return Renewed()
         wanted = Wanted(tools=self.stage.available, connectors=self.stage.connectors)
         await self.parts.outside.ready(wanted)
         found = self.parts.outside.tools()
         if found != self._outside:
             self._outside = found
             self._offer(self.stage)
-        return self.parts.outside.take_notes()
+        otherwise = self._described_otherwise()
+        given = {grant.key for grant in self.parts.grants.active}
+        self.remembered = tuple(rule for rule in self.remembered if rule.tool not in otherwise)
+        notes = (*self.parts.outside.take_notes(), *(_otherwise(name) for name in otherwise))
+        return Renewed(notes=notes, taken_back=tuple(name for name in otherwise if name in given))
+
+    def _described_otherwise(self) -> list[str]:
+        """Return the servers' tools whose description or parameters are not those they had before."""
+        changed = []
+        for one in self._outside:
+            spec = one.tool.spec
+            if one.connector and self._described.setdefault(spec.name, spec) != spec:
+                self._described[spec.name] = spec
+                changed.append(spec.name)
+        return changed
 
     def _offer(self, stage: StageRules) -> None:
         """A tool from outside never stands for one of our own, under its name or an alias of it."""
@@ -362,3 +389,8 @@ def _granted(answer: Reservation | Refusal) -> Reservation:
 
 def _names(pattern: str, tool: Tool) -> bool:
     return any(fnmatchcase(name, pattern) for name in (tool.spec.name, *tool.aliases))
+
+
+def _otherwise(name: str) -> Note:
+    text = f"{name} is described otherwise than before by its server; what was approved for it is asked again"
+    return Note(level="warning", text=text)

@@ -96,6 +96,8 @@ def _receive(channel: socket.socket) -> list[int]:
     for level, kind, data in ancillary:
         if count and level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
             fds.frombytes(data[: len(data) - len(data) % fds.itemsize])
+    for fd in fds:
+        os.set_inheritable(fd, False)  # received ones are inherited, unlike those that Python opens
     return list(fds)
 
 

@@ -67,6 +67,11 @@ def server_findings(servers: Sequence[McpServerTable]) -> Iterator[Finding]:
         at: Path = ("mcp_servers", index)
         yield from exactly_one(at, (("command", server.command), ("url", server.url)))
         stray = ("headers", server.headers) if server.command else ("env", server.env)
+        if "__" in server.name or server.name.endswith("_"):
+            message = (
+                "`__` ends a server's name in those of its tools: it may not stand in the name or be begun"
+            )
+            yield Finding(path=(*at, "name"), message=message, at_value=True, needs=((*at, "name"),))
         yield from _oauth(at, server)
         if stray[1] and bool(server.command) != bool(server.url):
             belongs = "url" if server.command else "command"

@@ -100,14 +100,20 @@ class ToolRegistry:
         known = self._validators.get(spec.name)
         if known is not None and known[0] is spec.parameters:
             return known[1]
-        made: jsonschema_rs.Validator | str
-        try:
-            # SAFETY: a schema may come from a tool server; offline, so that a `$ref` in it reaches no host.
-            made = jsonschema_rs.validator_for(spec.parameters, offline=True)
-        except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError) as error:
-            made = f"{spec.name} cannot be called: its own schema is invalid ({_cut(str(error))})."
+        made = schema_of(spec.parameters)
+        if isinstance(made, str):
+            made = f"{spec.name} cannot be called: its own schema is invalid ({made})."
         self._validators[spec.name] = (spec.parameters, made)
         return made
+
+
+def schema_of(schema: JsonObject) -> jsonschema_rs.Validator | str:
+    """Return a schema's validator, or why it is none. Pure."""
+    try:
+        # SAFETY: a schema may come from a tool server; offline, so that a `$ref` in it reaches no host.
+        return jsonschema_rs.validator_for(schema, offline=True)
+    except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError) as error:
+        return _cut(str(error).partition("\n")[0])
 
 
 def refusal_of_unknown(name: str, offered: Iterable[str]) -> str:

@@ -115,7 +115,7 @@ def test_a_server_that_nobody_names_is_a_warning(bench: Bench) -> None:
     assert "No MCP server is named 'srv', in your config or in the blueprint" in ran.err
 
 
-def test_a_denied_server_is_not_offered(bench: Bench) -> None:
+def test_mc_027_a_denied_server_is_not_offered(bench: Bench) -> None:
     """MC-027: what a rule forbids is not sent to the model."""
     path = served(bench)
 

@@ -184,6 +184,16 @@ async def test_words_are_executed_without_a_shell(hands: Hands) -> None:
 
 
 @BOTH
+async def test_a_command_has_the_standard_descriptors_and_no_other(
+    hands: Hands, sandbox: SandboxPolicy
+) -> None:
+    for line in ("exec ls /proc/self/fd", ("ls", "/proc/self/fd")):
+        result = await hands.run(line, sandbox)
+
+        assert result.output.text.split() == ["0", "1", "2", "3"], "the last is the listed directory's own"
+
+
+@BOTH
 async def test_words_with_braces_stay_words_in_the_sandbox(hands: Hands, sandbox: SandboxPolicy) -> None:
     result = await hands.run(("printf", "%s|", "{status}", "--", "{filter}"), sandbox)
 

@@ -35,6 +35,13 @@ async def gone(pid: int) -> None:
             await anyio.lowlevel.checkpoint()
 
 
+async def test_a_program_has_the_standard_descriptors_and_no_other(hands: Hands) -> None:
+    program = await talk(hands, "import os\nprint(sorted(map(int, os.listdir('/proc/self/fd'))))")
+
+    assert (await program.receive()).strip() == b"[0, 1, 2, 3]", "the last is the listed directory's own"
+    await program.aclose()
+
+
 @pytest.mark.parametrize("sandbox", [NO_SANDBOX, SandboxPolicy()], ids=["bare", "in the sandbox"])
 async def test_what_is_sent_is_answered(hands: Hands, sandbox: SandboxPolicy) -> None:
     program = await talk(hands, "import sys\nfor line in sys.stdin: sys.stdout.write('got ' + line)", sandbox)

@@ -164,7 +164,7 @@ async def test_nested_waits_hold_no_slot(tmp_path: Path, workdir: Path) -> None:
     assert "a is done" in first.text
 
 
-async def test_the_fourth_level_is_refused(tmp_path: Path, workdir: Path) -> None:
+async def test_sa_008_the_fourth_level_is_refused(tmp_path: Path, workdir: Path) -> None:
     async with open_stage(written(tmp_path, family()), workdir=workdir, allow=ALLOW) as stage:
         await played(
             stage,
@@ -369,7 +369,7 @@ async def test_no_agent_is_started_when_the_money_is_spent(tmp_path: Path, workd
     assert "limits.cost_usd" in refused.text
 
 
-async def test_work_cut_short_by_its_service_is_reported_with_the_error(
+async def test_sa_007_work_cut_short_by_its_service_is_reported_with_the_error(
     tmp_path: Path, workdir: Path
 ) -> None:
     failing = {"agent": "digger", "error": {"status": 401, "message": "no more for you"}}

@@ -73,6 +73,8 @@ class RemoteTool:
     title: str = ""
     description: str = ""
     parameters: JsonObject
+    results: JsonObject | None = None
+    """JSON Schema of its structured results, where the server gives one."""
     hints: tuple[str, ...] = ()
     """What the server says of it (`destructive`, `read-only`); believed only where it makes us careful."""
 
@@ -96,6 +98,7 @@ class Report:
     stray_lines: int = 0
     """Lines on its standard output that are not of the protocol."""
     first_stray: str = ""
+    last_stray: str = ""
     fault: str = ""
     """Why the connection was given up, where that was our decision."""
     http_status: int = 0

@@ -1,5 +1,6 @@
 """The servers' tools of one run: which servers it wants, what they offer now, and what became of them."""
 
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -9,10 +10,12 @@ from agentctl.executor.api import Executor
 from agentctl.tools.mcp.line import Line
 from agentctl.tools.mcp.names import may_select, named, tool_name
 from agentctl.tools.mcp.pool import ServerPool
-from agentctl.tools.mcp.server import ServerPlan
+from agentctl.tools.mcp.server import RemoteTool, ServerPlan
 from agentctl.tools.mcp.tool import reading_tool, server_tool
 from agentctl.tools.outside import Note, OutsideTool, Wanted
+from agentctl.tools.registry import schema_of
 
+_LONGEST_SCHEMA = 100_000
 _MOST_TRIES = 3
 """How often in a run a far server that went away is reached for again."""
 
@@ -101,20 +104,25 @@ class McpTools:
             server = line.plan.name
             names = named(server, line.offer.tools, found)
             for name, remote in names.tools:
+                if fault := _fault(remote):
+                    self._leave_out(f"{line.label}: its tool {remote.name!r} is left out: {fault}.")
+                    continue
                 tool = server_tool(name, remote, line, self.executor)
                 found[name] = OutsideTool(tool=tool, connector=server)
             for name, remote in names.left_out:
-                text = (
+                self._leave_out(
                     f"{line.label}: its tool {remote.name!r} is left out: the name {name} means another tool."
                 )
-                if text not in self._told:
-                    self._told.add(text)
-                    self._notes.append(Note(level="warning", text=text))
             for what in line.offer.readings:
                 name = tool_name(server, what)
                 if name not in found:
                     found[name] = OutsideTool(tool=reading_tool(what, line, self.executor), connector=server)
         return list(found.values())
+
+    def _leave_out(self, text: str) -> None:
+        if text not in self._told:
+            self._told.add(text)
+            self._notes.append(Note(level="warning", text=text))
 
     def why_missing(self, tool: str) -> str:
         """Return what became of the server that a tool's name begins with."""
@@ -130,6 +138,15 @@ class McpTools:
             notes += line.notes[self._heard[name] :]
             self._heard[name] = len(line.notes)
         return tuple(notes)
+
+
+def _fault(remote: RemoteTool) -> str:
+    """Why a tool cannot be offered, or empty: one such schema and a model service refuses every request."""
+    size = len(json.dumps(remote.parameters))
+    if size > _LONGEST_SCHEMA:
+        return f"its schema has {size:,} characters; at most {_LONGEST_SCHEMA:,} are told to a model"
+    made = schema_of(remote.parameters)
+    return f"its schema is invalid ({made})" if isinstance(made, str) else ""
 
 
 async def _demand(line: Line) -> None:

@@ -14,6 +14,7 @@ from agentctl.tools.mcp.line import Line
 from agentctl.tools.mcp.names import tool_name
 from agentctl.tools.mcp.server import Reading, RemoteTool, ServerGone, Session
 from agentctl.tools.places import roots_of
+from agentctl.tools.registry import schema_of
 
 _LONGEST_DESCRIPTION = 8000
 _NO_ARGUMENTS: JsonObject = {"type": "object", "properties": {}}
@@ -117,7 +118,8 @@ def server_tool(name: str, remote: RemoteTool, line: Line, executor: Executor) -
     plan = line.plan
 
     async def run(arguments: JsonObject, context: ActContext) -> ToolOutput:
-        return await _asked(line, lambda session: session.call(remote.name, arguments, context))
+        output = await _asked(line, lambda session: session.call(remote.name, arguments, context))
+        return _as_promised(output, remote.results)
 
     hints = f" (the server says: {', '.join(remote.hints)})" if remote.hints else ""
     return ServerTool(
@@ -131,6 +133,17 @@ def server_tool(name: str, remote: RemoteTool, line: Line, executor: Executor) -
         heading=f"MCP server {plan.name!r} runs {remote.name!r}{hints}",
         run=run,
     )
+
+
+def _as_promised(output: ToolOutput, schema: JsonObject | None) -> ToolOutput:
+    """Leave out structured content that is not what the server says it gives: hooks and effects trust it."""
+    if schema is None or output.structured is None or output.failed:
+        return output
+    checked = schema_of(schema)
+    if isinstance(checked, str) or checked.is_valid(output.structured):
+        return output
+    note = "[the structured part is left out: it does not satisfy the output schema of the server]"
+    return replace(output, text=f"{output.text}\n{note}", structured=None)
 
 
 def reading_tool(what: Reading, line: Line, executor: Executor) -> ServerTool:

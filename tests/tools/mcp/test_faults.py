@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Iterable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -14,50 +15,42 @@ from agentctl.errors import ToolServerMissing
 from tests.tools.mcp.serving import plan, program, running
 
 pytestmark = pytest.mark.anyio
-COVERED = {
-    "MC-001": "test_a_banner_before_the_handshake_is_skipped_and_told",
-    "MC-003": "test_endless_output_without_a_line_end_ends_the_connection",
-    "MC-004": "test_messages_may_come_split_and_packed",
-    "MC-005": "test_a_server_that_dies_before_it_answers_is_told_with_code_and_complaint",
-    "MC-006": "test_a_server_that_ignores_the_end_of_its_input_is_killed_with_its_tree",
-    "MC-007": "test_what_a_server_leaves_behind_is_killed",
-    "MC-008": "test_a_server_that_stops_reading_fails_the_call_and_does_not_hold_up_the_end",
-    "MC-009": "test_after_a_timeout_the_next_call_works_and_the_late_answer_is_ignored",
-    "MC-010": "test_answers_out_of_order_reach_their_own_callers",
-    "MC-013": "test_an_unknown_protocol_version_is_told",
-    "MC-015": "test_a_list_that_never_comes_keeps_the_old_tools",
-    "MC-016": "test_a_server_that_exits_takes_its_tools_along",
-    "MC-019": "test_of_two_tools_with_one_cut_name_the_second_is_left_out_and_told",
-    "MC-020": "test_the_same_tool_on_two_servers_is_two_tools",
-    "MC-022": "test_an_image_beside_structured_content_is_kept",
-    "MC-023": "test_cancelling_a_call_tells_the_server_and_leaves_it_there",
-    "MC-025": "test_a_secret_is_shown_by_its_name",
-    "MC-027": "in tests/end_to_end/test_mcp.py",
-    "MC-028": "test_any_name_of_a_tool_can_be_called",
-}
+ELSEWHERE = {"MC-027"}
+"""Tried with the whole command, in tests/end_to_end/test_mcp.py."""
 
 
-def test_every_case_has_a_test(shared: Path) -> None:
+def test_every_case_has_a_test_of_its_id(shared: Path) -> None:
     lines = (shared / "cases" / "mcp.jsonl").read_text(encoding="utf-8").splitlines()
+    ids = {json.loads(line)["id"] for line in lines}
+    whole = (Path(__file__).parents[2] / "end_to_end" / "test_mcp.py").read_text(encoding="utf-8")
 
-    assert {json.loads(line)["id"] for line in lines} == set(COVERED)
+    assert [one for one in sorted(ids - ELSEWHERE) if not _tested(one, globals())] == []
+    assert [one for one in ELSEWHERE if f"def test_{_word(one)}_" not in whole] == []
 
 
-async def test_a_banner_before_the_handshake_is_skipped_and_told(tmp_path: Path) -> None:
+def _word(case: str) -> str:
+    return case.lower().replace("-", "_")
+
+
+def _tested(case: str, names: Iterable[str]) -> bool:
+    return any(name.startswith(f"test_{_word(case)}_") for name in names)
+
+
+async def test_mc_001_a_banner_before_the_handshake_is_skipped_and_told(tmp_path: Path) -> None:
     command = program("write('Server version: 1.0\\n\\n'); serve(echo)")
     async with running(tmp_path, plan(tmp_path, command=command)) as run:
         assert (await run.call("srv__echo", text="hi")).text == "hi"
         assert "not of the protocol: 'Server version: 1.0'" in run.notes()
 
 
-async def test_endless_output_without_a_line_end_ends_the_connection(tmp_path: Path) -> None:
+async def test_mc_003_endless_output_without_a_line_end_ends_the_connection(tmp_path: Path) -> None:
     command = program("while True: write('x' * (1 << 20))")
     async with running(tmp_path, plan(tmp_path, command=command)) as run:
         assert run.names == []
         assert "MiB on its standard output without a line end" in run.notes()
 
 
-async def test_messages_may_come_split_and_packed(tmp_path: Path) -> None:
+async def test_mc_004_messages_may_come_split_and_packed(tmp_path: Path) -> None:
     command = program("""
         def call(m):
             whole = json.dumps({"jsonrpc": "2.0", "id": m["id"], "result": text("hé")}, ensure_ascii=False)
@@ -73,7 +66,9 @@ async def test_messages_may_come_split_and_packed(tmp_path: Path) -> None:
         assert run.notes() == ""
 
 
-async def test_a_server_that_dies_before_it_answers_is_told_with_code_and_complaint(tmp_path: Path) -> None:
+async def test_mc_005_a_server_that_dies_before_it_answers_is_told_with_code_and_complaint(
+    tmp_path: Path,
+) -> None:
     command = program("read(); sys.exit('no database at /nowhere')")
     with pytest.raises(ToolServerMissing) as missing:
         async with running(tmp_path, plan(tmp_path, command=command, required=True)):
@@ -103,7 +98,9 @@ def _alive(pid: int) -> bool:
     return True
 
 
-async def test_a_server_that_ignores_the_end_of_its_input_is_killed_with_its_tree(tmp_path: Path) -> None:
+async def test_mc_006_a_server_that_ignores_the_end_of_its_input_is_killed_with_its_tree(
+    tmp_path: Path,
+) -> None:
     command = program("""
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         child = subprocess.Popen(["sleep", "300"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
@@ -122,7 +119,7 @@ async def test_a_server_that_ignores_the_end_of_its_input_is_killed_with_its_tre
     assert not any(map(_alive, pids))
 
 
-async def test_what_a_server_leaves_behind_is_killed(tmp_path: Path) -> None:
+async def test_mc_007_what_a_server_leaves_behind_is_killed(tmp_path: Path) -> None:
     command = program("""
         def call(m):
             child = subprocess.Popen(["sleep", "300"], start_new_session=True)
@@ -135,7 +132,7 @@ async def test_what_a_server_leaves_behind_is_killed(tmp_path: Path) -> None:
     assert not _alive(pid)
 
 
-async def test_a_server_that_stops_reading_fails_the_call_and_does_not_hold_up_the_end(
+async def test_mc_008_a_server_that_stops_reading_fails_the_call_and_does_not_hold_up_the_end(
     tmp_path: Path,
 ) -> None:
     command = program("""
@@ -155,7 +152,9 @@ async def test_a_server_that_stops_reading_fails_the_call_and_does_not_hold_up_t
     assert anyio.current_time() - began < 5
 
 
-async def test_after_a_timeout_the_next_call_works_and_the_late_answer_is_ignored(tmp_path: Path) -> None:
+async def test_mc_009_after_a_timeout_the_next_call_works_and_the_late_answer_is_ignored(
+    tmp_path: Path,
+) -> None:
     command = program("""
         late = None
         def call(m):
@@ -175,7 +174,7 @@ async def test_after_a_timeout_the_next_call_works_and_the_late_answer_is_ignore
         assert (await run.call("srv__echo", text="second")).text == "second"
 
 
-async def test_answers_out_of_order_reach_their_own_callers(tmp_path: Path) -> None:
+async def test_mc_010_answers_out_of_order_reach_their_own_callers(tmp_path: Path) -> None:
     command = program("""
         held = []
         def call(m):
@@ -198,14 +197,14 @@ async def test_answers_out_of_order_reach_their_own_callers(tmp_path: Path) -> N
     assert texts == {"one": "one", "two": "two"}
 
 
-async def test_an_unknown_protocol_version_is_told(tmp_path: Path) -> None:
+async def test_mc_013_an_unknown_protocol_version_is_told(tmp_path: Path) -> None:
     command = program('VERSION = "1999-01-01"; serve(echo)')
     async with running(tmp_path, plan(tmp_path, command=command)) as run:
         assert run.names == []
         assert "1999-01-01" in run.notes()
 
 
-async def test_a_list_that_never_comes_keeps_the_old_tools(tmp_path: Path) -> None:
+async def test_mc_015_a_list_that_never_comes_keeps_the_old_tools(tmp_path: Path) -> None:
     command = program("""
         listed = False
         while True:
@@ -247,7 +246,7 @@ async def test_a_changed_list_is_taken_in_before_the_next_step(tmp_path: Path) -
         assert run.names == ["srv__echo", "srv__more"]
 
 
-async def test_a_server_that_exits_takes_its_tools_along(tmp_path: Path) -> None:
+async def test_mc_016_a_server_that_exits_takes_its_tools_along(tmp_path: Path) -> None:
     command = program("""
         def call(m):
             sys.stderr.write("out of coffee\\n")
@@ -265,7 +264,7 @@ async def test_a_server_that_exits_takes_its_tools_along(tmp_path: Path) -> None
         assert "'srv' is not there" in run.source.why_missing("srv__echo")
 
 
-async def test_of_two_tools_with_one_cut_name_the_second_is_left_out_and_told(tmp_path: Path) -> None:
+async def test_mc_019_of_two_tools_with_one_cut_name_the_second_is_left_out_and_told(tmp_path: Path) -> None:
     command = program('TOOLS = [tool("a" * 70), tool("a" * 71), tool("a.b"), tool("a_b")]; serve(echo)')
     async with running(tmp_path, plan(tmp_path, command=command)) as run:
         assert run.names == [("srv__" + "a" * 70)[:64], "srv__a_b"]
@@ -274,7 +273,7 @@ async def test_of_two_tools_with_one_cut_name_the_second_is_left_out_and_told(tm
         assert "'a_b' is left out" in notes
 
 
-async def test_the_same_tool_on_two_servers_is_two_tools(tmp_path: Path) -> None:
+async def test_mc_020_the_same_tool_on_two_servers_is_two_tools(tmp_path: Path) -> None:
     first = plan(tmp_path, name="s1", command=program('serve(lambda m: answer(m, **text("one")))'))
     second = plan(tmp_path, name="s2", command=program('serve(lambda m: answer(m, **text("two")))'))
     async with running(tmp_path, first, second) as run:
@@ -283,7 +282,7 @@ async def test_the_same_tool_on_two_servers_is_two_tools(tmp_path: Path) -> None
         assert (await run.call("s2__echo")).text == "two"
 
 
-async def test_an_image_beside_structured_content_is_kept(tmp_path: Path) -> None:
+async def test_mc_022_an_image_beside_structured_content_is_kept(tmp_path: Path) -> None:
     command = program("""
         image = {"type": "image", "data": "aGk=", "mimeType": "image/png"}
         serve(lambda m: answer(m, content=[image], structuredContent={"x": 1}))
@@ -296,7 +295,7 @@ async def test_an_image_beside_structured_content_is_kept(tmp_path: Path) -> Non
     assert '"x": 1' in output.text
 
 
-async def test_cancelling_a_call_tells_the_server_and_leaves_it_there(tmp_path: Path) -> None:
+async def test_mc_023_cancelling_a_call_tells_the_server_and_leaves_it_there(tmp_path: Path) -> None:
     command = program("""
         cancelled = []
         held = []
@@ -323,7 +322,7 @@ async def test_cancelling_a_call_tells_the_server_and_leaves_it_there(tmp_path: 
         assert (await run.call("srv__echo")).text == "True"
 
 
-async def test_a_secret_is_shown_by_its_name(tmp_path: Path) -> None:
+async def test_mc_025_a_secret_is_shown_by_its_name(tmp_path: Path) -> None:
     secrets = (("s3cret-value", "${TOKEN}"),)
     local = plan(
         tmp_path,
@@ -347,7 +346,7 @@ async def test_a_secret_is_shown_by_its_name(tmp_path: Path) -> None:
     assert "s3cret-value" not in notes + repr(local) + repr(remote)
 
 
-async def test_any_name_of_a_tool_can_be_called(tmp_path: Path) -> None:
+async def test_mc_028_any_name_of_a_tool_can_be_called(tmp_path: Path) -> None:
     names = ["constructor", "__class__", "__proto__", "a b/c", "", "tool\u00e9"]
     command = program(
         f"TOOLS = [tool(n) for n in {names!r}]; serve(lambda m: answer(m, **text(m['params']['name'])))"

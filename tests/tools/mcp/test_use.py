@@ -277,7 +277,7 @@ async def test_an_answer_that_breaks_the_protocol_fails_that_call_alone(tmp_path
         def call(m):
             global n
             n += 1
-            answer(m, **({"content": "nonsense"} if n == 1 else text("fine")))
+            answer(m, **({"content": 42} if n == 1 else text("fine")))
         serve(call)
     """)
     async with running(tmp_path, plan(tmp_path, command=command)) as run:

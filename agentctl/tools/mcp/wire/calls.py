@@ -36,7 +36,7 @@ from agentctl.protocol.messages import (
 )
 from agentctl.protocol.questions import PersonAnswer, PersonQuestion
 from agentctl.tools.definition import ActContext, CallStandsStill, SampleRequest
-from agentctl.tools.mcp.server import ServerPlan
+from agentctl.tools.mcp.server import Report, ServerPlan
 from agentctl.tools.mcp.wire.asking import elicit
 
 Result = TypeVar("Result")
@@ -90,6 +90,7 @@ class Calls:
     """All calls of one server that run, and the answers to what it asks of us."""
 
     plan: ServerPlan
+    report: Report
     running: list[Call] = field(default_factory=list)
 
     async def run(self, context: ActContext, act: Callable[[], Awaitable[Result]]) -> Result:
@@ -99,7 +100,7 @@ class Calls:
             ToolError: its time was up.
             CallStandsStill: a person is needed and not there.
         """
-        limit = self.plan.call_timeout_s
+        limit, strays = self.plan.call_timeout_s, self.report.stray_lines
         with anyio.CancelScope(deadline=anyio.current_time() + limit if limit else float("inf")) as scope:
             call = Call(context=context, scope=scope)
             self.running.append(call)
@@ -111,9 +112,11 @@ class Calls:
                 self.running.remove(call)
         if call.standstill is not None:
             raise call.standstill
+        said = self.report.last_stray if self.report.stray_lines > strays else ""
+        printed = f" It printed what is no message: {self.plan.told(said)!r}." if said else ""
         raise ToolError(
             f"The MCP server {self.plan.name!r} did not answer within {limit:g} s (call_timeout). The call "
-            "was cancelled; it may have happened, wholly or partly."
+            f"was cancelled; it may have happened, wholly or partly.{printed}"
         )
 
     def _asking(self) -> Call | None:

@@ -1,5 +1,6 @@
 """What a server answers, as the model can take it: text, images by reference, and JSON. Pure, total."""
 
+import base64
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -21,13 +22,20 @@ from mcp_types import (
 from agentctl.protocol.messages import ImagePart
 from agentctl.protocol.values import JsonValue
 from agentctl.tools.definition import ToolOutput
+from agentctl.tools.mcp.wire.mending import STRUCTURED
+from agentctl.tools.mcp.wire.plain import TooDeep, plain
 
 MOST_TEXT = 8 << 20
 """Characters of one answer that are kept at all; what the model sees of it is cut further by the agent."""
 MOST_IMAGES = 16
 LARGEST_IMAGE = 8 << 20
 """Characters of base64."""
-_IMAGES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+_BEGINNINGS = {
+    "image/png": b"\x89PNG",
+    "image/jpeg": b"\xff\xd8\xff",
+    "image/gif": b"GIF8",
+    "image/webp": b"RIFF",
+}
 
 
 @dataclass(slots=True)
@@ -38,12 +46,14 @@ class _Gathered:
     def image(self, media_type: str, data: str, name: str = "") -> None:
         """Keep an image, or say why it is not kept."""
         what = f"{name} " if name else ""
-        if media_type not in _IMAGES:
+        if media_type not in _BEGINNINGS:
             self.texts.append(f"[{what}{media_type or 'data'}, {_bytes(data)} bytes, not shown]")
         elif len(data) > LARGEST_IMAGE or len(self.images) >= MOST_IMAGES:
             self.texts.append(f"[{what}{media_type}, {_bytes(data)} bytes, too much to show]")
+        elif (kind := _kind(media_type, data)) is None:
+            self.texts.append(f"[{what}{media_type}, not shown: its data is no base64]")
         else:
-            self.images.append(ImagePart(media_type=media_type, data=data, name=name))
+            self.images.append(ImagePart(media_type=kind, data=data, name=name))
 
     def output(self, structured: JsonValue, *, failed: bool) -> ToolOutput:
         """Return all of it; without any text the JSON stands for it."""
@@ -61,7 +71,13 @@ def call_output(result: CallToolResult) -> ToolOutput:
     """Return a tool's answer; the structured part and every image come along whatever else there is."""
     gathered = _Gathered()
     _gather(gathered, result.content)
-    return gathered.output(result.structured_content, failed=result.is_error)
+    aside = (result.meta or {}).get(STRUCTURED)
+    structured: JsonValue = None
+    try:
+        structured = plain(result.structured_content if result.structured_content is not None else aside)
+    except TooDeep as error:
+        gathered.texts.append(f"[the structured part is left out: it is {error}]")
+    return gathered.output(structured, failed=result.is_error)
 
 
 def resource_output(result: ReadResourceResult) -> ToolOutput:
@@ -112,5 +128,17 @@ def _resource(gathered: _Gathered, resource: TextResourceContents | BlobResource
             gathered.image(media_type or "", blob, uri)
 
 
-def _bytes(base64: str) -> int:
-    return len(base64) * 3 // 4
+def _bytes(data: str) -> int:
+    return len(data) * 3 // 4
+
+
+def _kind(media_type: str, data: str) -> str | None:
+    """Return which kind of image base64 text is, by its first bytes where they tell; None for no base64.
+
+    A model service refuses a whole conversation for an image that is not of the kind it is said to be.
+    """
+    try:
+        begins = base64.b64decode(data, validate=True)[:12]
+    except ValueError:
+        return None
+    return next((kind for kind, magic in _BEGINNINGS.items() if begins.startswith(magic)), media_type)

@@ -1,4 +1,4 @@
-"""Lists of tools as servers really send them, made such that one bad entry does not hide all the others."""
+"""What servers really send, made such that one bad entry or part does not hide all the others."""
 
 from contextlib import AbstractAsyncContextManager
 from contextvars import Context
@@ -9,18 +9,24 @@ import anyio
 from mcp.client import Transport
 from mcp.client._transport import ReadStream, WriteStream
 from mcp.shared.message import SessionMessage
-from mcp_types import JSONRPCResponse
+from mcp_types import ContentBlock, JSONRPCResponse
+from pydantic import TypeAdapter, ValidationError
 
 from agentctl.protocol.values import JsonObject, JsonValue
 
 Reading = ReadStream[SessionMessage | Exception]
 Streams = tuple[Reading, WriteStream[SessionMessage]]
+RESULTS = "agentctl/outputSchema"
+"""Where a listed tool keeps the schema of its results."""
+STRUCTURED = "agentctl/structuredContent"
+"""Where an answer keeps structured content that is no object."""
+_PART: TypeAdapter[ContentBlock] = TypeAdapter(ContentBlock)
 
 
 def mended(tool: JsonValue) -> JsonObject | None:
     """Return a listed tool as the protocol wants it; None for one without a name.
 
-    The schema of its results is left out: the SDK would fail a call that was made because of it. Pure.
+    The schema of its results is put aside: the SDK would fail a call that was made because of it. Pure.
     """
     if not isinstance(tool, dict) or not isinstance(tool.get("name"), str):
         return None
@@ -28,7 +34,45 @@ def mended(tool: JsonValue) -> JsonObject | None:
     schema: JsonObject = {**given, "type": "object"} if isinstance(given, dict) else {"type": "object"}
     if not isinstance(schema.get("properties", {}), dict):
         del schema["properties"]
-    return {key: value for key, value in tool.items() if key != "outputSchema"} | {"inputSchema": schema}
+    kept: JsonObject = {key: value for key, value in tool.items() if key != "outputSchema"}
+    return kept | {"inputSchema": schema} | _aside(tool, RESULTS, tool.get("outputSchema"))
+
+
+def mend_answer(result: JsonObject) -> None:
+    """Put a tool's answer into the form that the protocol wants, part by part.
+
+    What cannot be read is named in its place; structured content that is no object, which only the newer
+    protocol has, is put aside so that it reaches us under the older one, too.
+    """
+    given = result.get("content")
+    if given is None or isinstance(given, str | dict | list):
+        parts = given if isinstance(given, list) else [given] if given else []
+        result["content"] = [_part(one) for one in parts]
+    structured = result.get("structuredContent")
+    if structured is not None and not isinstance(structured, dict):
+        del result["structuredContent"]
+        result.update(_aside(result, STRUCTURED, structured))
+    if not isinstance(result.get("isError", False), bool):
+        result["isError"] = bool(result["isError"])
+
+
+def _aside(holder: JsonObject, key: str, value: JsonValue) -> JsonObject:
+    meta = holder.get("_meta")
+    return {"_meta": {**(meta if isinstance(meta, dict) else {}), key: value}} if value is not None else {}
+
+
+def _part(part: JsonValue) -> JsonValue:
+    if isinstance(part, str):
+        return {"type": "text", "text": part}
+    try:
+        _PART.validate_python(part, by_name=False)
+    except ValidationError:
+        kind = part.get("type") if isinstance(part, dict) else None
+        text = (
+            f"[a part of the answer is left out: {kind or 'something'!r} as it came is not of the protocol]"
+        )
+        return {"type": "text", "text": "" if kind == "text" else text}
+    return part
 
 
 class Mending(AbstractAsyncContextManager[Streams]):
@@ -69,6 +113,8 @@ class MendedReading:
             tools = item.message.result.get("tools")
             if isinstance(tools, list):
                 item.message.result["tools"] = [one for tool in tools if (one := mended(tool)) is not None]
+            elif "content" in item.message.result or "structuredContent" in item.message.result:
+                mend_answer(item.message.result)
         return item
 
     async def aclose(self) -> None:

@@ -15,7 +15,6 @@ from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
 from mcp_types import (
     CONNECTION_CLOSED,
     METHOD_NOT_FOUND,
-    REQUEST_TIMEOUT,
     Implementation,
     Prompt,
     PromptListChangedNotification,
@@ -46,7 +45,7 @@ from agentctl.tools.mcp.server import (
 from agentctl.tools.mcp.wire.calls import Calls
 from agentctl.tools.mcp.wire.content import call_output, listing, prompt_output, resource_output
 from agentctl.tools.mcp.wire.login import oauth
-from agentctl.tools.mcp.wire.mending import Mending
+from agentctl.tools.mcp.wire.mending import RESULTS, Mending
 from agentctl.tools.mcp.wire.stdio import LONGEST_MESSAGE, StdioTransport
 
 Result = TypeVar("Result")
@@ -54,13 +53,16 @@ Item = TypeVar("Item")
 _MOST_PAGES = 100
 _HTTP_ERROR = 400
 _LOST = "Session terminated"
-"""How the SDK says that a server has forgotten us: only a new connection helps."""
+"""How the SDK says that a far server has forgotten us: only a new connection helps."""
+_CLOSED = "Connection closed"
+"""How the SDK says that the connection has ended; servers use the same code for whatever ails them."""
 _UNDECLARED_S = 3.0
 _LISTEN_AGAIN_S = 5.0
 
 # The SDK tells what it drops and mends on standard error, which is the run's own; what matters is in notes.
-logging.getLogger("mcp").addHandler(logging.NullHandler())
-logging.getLogger("mcp").propagate = False
+for _name in ("mcp", "client"):  # the second is how its client session calls itself
+    logging.getLogger(_name).addHandler(logging.NullHandler())
+    logging.getLogger(_name).propagate = False
 
 
 @asynccontextmanager
@@ -68,7 +70,7 @@ async def open_session(
     plan: ServerPlan, executor: Executor, report: Report, door: LoginDoor | None = None
 ) -> AsyncIterator[Session]:
     """Start or reach a server and give it while it runs; see `OpenSession`."""
-    session = SdkSession(plan=plan)
+    session = SdkSession(plan=plan, report=report)
     try:
         async with (
             _remote_transport(plan, report, door)
@@ -124,13 +126,14 @@ class SdkSession:
     """See `Session`."""
 
     plan: ServerPlan
+    report: Report
     calls: Calls = field(init=False)
     client: Client = field(init=False)
     ended: anyio.Event = field(default_factory=anyio.Event)
     _changed: anyio.Event = field(default_factory=anyio.Event)
 
     def __post_init__(self) -> None:
-        self.calls = Calls(plan=self.plan)
+        self.calls = Calls(plan=self.plan, report=self.report)
 
     async def offer(self) -> Offer:
         """Return what the server has; see `Session.offer`."""
@@ -230,8 +233,8 @@ class SdkSession:
             raise
         except Exception as failure:  # as in `open_session`: a call fails, the run does not
             words = self.plan.told(_words(failure))
-            lost = isinstance(failure, MCPError) and (
-                failure.code == CONNECTION_CLOSED or failure.message == _LOST
+            lost = _is_closed(failure) or (
+                bool(self.plan.url) and isinstance(failure, MCPError) and failure.message == _LOST
             )
             if lost or self.ended.is_set():
                 self.ended.set()
@@ -307,6 +310,7 @@ def _remote(tool: Tool) -> RemoteTool:
         title=tool.title or "",
         description=tool.description or "",
         parameters=schema,
+        results=results if isinstance(results := (tool.meta or {}).get(RESULTS), dict) else None,
         hints=tuple(hints),
     )
 
@@ -319,17 +323,21 @@ def _prompt_row(prompt: Prompt) -> dict[str, JsonValue]:
     return {"name": prompt.name, "description": prompt.description, "arguments": arguments}
 
 
+def _is_closed(failure: BaseException) -> bool:
+    return isinstance(failure, MCPError) and failure.code == CONNECTION_CLOSED and failure.message == _CLOSED
+
+
 def _words(failure: BaseException) -> str:
     """Return one sentence for a failure; empty where the connection just ended, which says nothing."""
     while isinstance(failure, BaseExceptionGroup):
         failure = failure.exceptions[0]
     match failure:
-        case MCPError() if failure.code == CONNECTION_CLOSED:
+        case _ if _is_closed(failure):
             return ""
-        case MCPError() if failure.code == REQUEST_TIMEOUT:
-            return "it did not answer in time"
         case ValidationError():
-            return f"what it said does not follow the protocol ({failure.error_count()} faults)"
+            first = failure.errors(include_url=False, include_context=False, include_input=False)[0]
+            place = ".".join(str(part) for part in first["loc"])
+            return f"what it said does not follow the protocol ({place}: {first['msg']})"
         case httpx2.ConnectError():
             return f"it cannot be reached: {failure}"
         case AgentctlError() | ToolError() | ServerFailed() | MCPError():

@@ -1,7 +1,6 @@
 """A server's standard streams as messages: a JSON object a line, among whatever else a program prints."""
 
 import codecs
-import json
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
@@ -13,14 +12,13 @@ from mcp_types import (
     METHOD_NOT_FOUND,
     ErrorData,
     JSONRPCError,
-    JSONRPCMessage,
     JSONRPCRequest,
-    jsonrpc_message_adapter,
 )
 
 from agentctl.errors import ToolError
 from agentctl.executor.api import CommandRequest, Conversation, Executor
 from agentctl.tools.mcp.server import Report, ServerPlan
+from agentctl.tools.mcp.wire.lines import messages_of
 
 LONGEST_MESSAGE = 32 << 20
 """Bytes of one message; a server that writes more without a line end is given up."""
@@ -127,11 +125,12 @@ class _Carrier:
         if not line:
             return
         try:
-            messages = _messages(line)
+            messages = messages_of(line)
         except ValueError:
             self.report.stray_lines += 1
-            if not self.report.first_stray:
-                self.report.first_stray = line[:_LONGEST_SHOWN].decode("utf-8", "replace")
+            shown = line[:_LONGEST_SHOWN].decode("utf-8", "replace")
+            self.report.first_stray = self.report.first_stray or shown
+            self.report.last_stray = shown
             return
         try:
             for message in messages:
@@ -161,17 +160,6 @@ class _Carrier:
             await self._hearing.send(SessionMessage(answer))
         except (anyio.BrokenResourceError, anyio.ClosedResourceError):
             return
-
-
-def _messages(line: bytes) -> list[JSONRPCMessage]:
-    """Return the messages of a line: one, or several in an array, as the protocol of March 2025 had it.
-
-    Raises:
-        ValueError: it is none.
-    """
-    if not line.startswith(b"["):
-        return [jsonrpc_message_adapter.validate_json(line, by_name=False)]
-    return [jsonrpc_message_adapter.validate_python(one, by_name=False) for one in json.loads(line)]
 
 
 _PROBE = "server/discover"
