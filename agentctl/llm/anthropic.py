@@ -3,6 +3,8 @@
 Source: https://docs.anthropic.com/en/api/messages
 """
 
+from dataclasses import replace
+
 from agentctl.llm.anthropic_reply import MessagesAssembler
 from agentctl.llm.assemble import Assembler
 from agentctl.llm.base import ModelRequest
@@ -24,6 +26,7 @@ from agentctl.protocol.messages import (
 from agentctl.protocol.values import JsonObject, JsonValue
 
 _VERSION = "2023-06-01"
+_BINDING = "thinking-binding-controls-2026-08-01"
 _DEFAULT_MAX_TOKENS = 8192
 _BUDGETS = {"low": 2048, "medium": 8192, "high": 24576}
 _MARK: JsonObject = {"type": "ephemeral"}
@@ -44,9 +47,10 @@ class AnthropicMessages:
         """Return the key and the protocol's version."""
         return {"x-api-key": key}
 
-    def fixed_headers(self) -> dict[str, str]:
-        """Return the headers that every request carries."""
-        return {"anthropic-version": _VERSION}
+    def fixed_headers(self, target: Target) -> dict[str, str]:
+        """Return the protocol's version, and the word that lets stale thoughts be dropped."""
+        headers = {"anthropic-version": _VERSION}
+        return {**headers, "anthropic-beta": _BINDING} if target.facts.bound_thinking else headers
 
     def body(self, request: ModelRequest, target: Target) -> JsonObject:
         """Return the body in the order of the cached prefix: tools, system, messages."""
@@ -58,7 +62,7 @@ class AnthropicMessages:
             if marked and not request.system:
                 tools[-1] = {**_tool(request.tools[-1]), "cache_control": dict(_MARK)}
             body["tools"] = tools
-            body.update(_choice(request))
+            body.update(_choice(request, target))
         if request.system:
             system: JsonObject = {"type": "text", "text": request.system}
             body["system"] = [{**system, "cache_control": dict(_MARK)} if marked else system]
@@ -98,12 +102,17 @@ def _thinking(request: ModelRequest, target: Target, most: int) -> JsonObject:
                 free = request.tool_choice in {"auto", "none"}
                 if free and budget >= 1024:  # noqa: PLR2004 - the service's own floor
                     body["thinking"] = {"type": "enabled", "budget_tokens": budget}
+    if target.facts.bound_thinking:
+        # A stage's own prompt, other tools or a compaction change the prefix that thoughts are bound to.
+        body["thinking"] = {"type": "adaptive", "block_binding": {"prefix_mismatch_behavior": "drop_block"}}
     if config:
         body["output_config"] = config
     return body
 
 
-def _choice(request: ModelRequest) -> JsonObject:
+def _choice(request: ModelRequest, target: Target) -> JsonObject:
+    if target.facts.forced_calls is False and request.tool_choice != "none":
+        request = replace(request, tool_choice="auto")
     alone: JsonObject = {"disable_parallel_tool_use": True} if request.parallel_tool_calls is False else {}
     match request.tool_choice:
         case "auto":

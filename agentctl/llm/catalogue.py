@@ -29,6 +29,9 @@ class Price:
     """None: as `input`, so that a cost is never told too low."""
     cache_write: float | None = None
     """None: as `input`."""
+    long_from: int | None = None
+    """Prompts with more tokens than this cost `long` for all of their tokens."""
+    long: "Price | None" = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +47,10 @@ class ModelFacts:
     """The smallest budget of thoughts that the service takes, where thinking cannot be turned off."""
     least_effort: str = ""
     """The word for the least effort, where the service refuses `none`."""
+    bound_thinking: bool | None = None
+    """True: the service refuses thoughts whose prefix has changed, unless it is told to drop them."""
+    forced_calls: bool | None = None
+    """False: the service refuses a choice that forces a call of this model, so none is sent."""
     images: bool | None = None
     tools: bool | None = None
     sampling: bool | None = None
@@ -129,6 +136,8 @@ def cost_of(usage: Usage, facts: ModelFacts) -> float | None:
     price = facts.price
     if price is None:
         return None
+    if price.long is not None and price.long_from is not None and usage.input_tokens > price.long_from:
+        price = price.long
     read = price.input if price.cache_read is None else price.cache_read
     write = price.input if price.cache_write is None else price.cache_write
     plain = max(0, usage.input_tokens - usage.cache_read_tokens - usage.cache_write_tokens)
@@ -153,6 +162,8 @@ def _facts(entry: JsonObject) -> ModelFacts:
         thinking=next((word for word in get_args(Thinking) if word == entry.get("thinking")), ""),
         least_thinking=_whole(entry.get("least_thinking")),
         least_effort=str(entry.get("least_effort", "")),
+        bound_thinking=_flag(entry.get("bound_thinking")),
+        forced_calls=_flag(entry.get("forced_calls")),
         images=_flag(entry.get("images")),
         tools=_flag(entry.get("tools")),
         sampling=_flag(entry.get("sampling")),
@@ -164,11 +175,14 @@ def _price(entry: JsonObject) -> Price | None:
     taken, given = _number(entry.get("input")), _number(entry.get("output"))
     if taken is None or given is None:
         return None
+    long = entry.get("long")
     return Price(
         input=taken,
         output=given,
         cache_read=_number(entry.get("cache_read")),
         cache_write=_number(entry.get("cache_write")),
+        long_from=_whole(long.get("above")) if isinstance(long, dict) else None,
+        long=_price(long) if isinstance(long, dict) else None,
     )
 
 

@@ -48,8 +48,9 @@ class Gemini:
         """Return the key's header; never the URL, which ends up in logs."""
         return {"x-goog-api-key": key}
 
-    def fixed_headers(self) -> dict[str, str]:
+    def fixed_headers(self, target: Target) -> dict[str, str]:
         """Return none."""
+        del target
         return {}
 
     def body(self, request: ModelRequest, target: Target) -> JsonObject:

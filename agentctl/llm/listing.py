@@ -124,7 +124,7 @@ async def _ask(resolved: Resolved, path: str, http: Http) -> dict[str, int | Non
     call = HttpCall(
         method="GET",
         url=joined(resolved.endpoint.base_url, path, resolved.endpoint.query),
-        headers={**resolved.protocol.fixed_headers(), **resolved.endpoint.headers},
+        headers={**resolved.protocol.fixed_headers(resolved.target), **resolved.endpoint.headers},
         secret_headers={
             **(resolved.protocol.key_headers(key) if key else {}),
             **resolved.endpoint.secret_headers,

@@ -45,8 +45,9 @@ class Ollama:
         """Return a bearer token, for servers behind a gateway."""
         return {"authorization": f"Bearer {key}"}
 
-    def fixed_headers(self) -> dict[str, str]:
+    def fixed_headers(self, target: Target) -> dict[str, str]:
         """Return none."""
+        del target
         return {}
 
     def body(self, request: ModelRequest, target: Target) -> JsonObject:

@@ -41,8 +41,9 @@ class OpenAiChat:
         """Return a bearer token."""
         return {"authorization": f"Bearer {key}"}
 
-    def fixed_headers(self) -> dict[str, str]:
+    def fixed_headers(self, target: Target) -> dict[str, str]:
         """Return none."""
+        del target
         return {}
 
     def body(self, request: ModelRequest, target: Target) -> JsonObject:

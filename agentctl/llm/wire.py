@@ -82,8 +82,8 @@ class WireProtocol(Protocol):
     def key_headers(self, key: str) -> dict[str, str]:
         """Return the headers that carry the key."""
 
-    def fixed_headers(self) -> dict[str, str]:
-        """Return the headers that every request carries, key or not."""
+    def fixed_headers(self, target: Target) -> dict[str, str]:
+        """Return the headers that every request to this model carries, key or not."""
 
     def body(self, request: ModelRequest, target: Target) -> JsonObject:
         """Return the request's body. Pure: equal requests give equal bodies, in equal order."""
@@ -166,8 +166,7 @@ class WireModel:
             headers={
                 "content-type": "application/json",
                 "accept": accept,
-                **self._protocol.fixed_headers(),
-                **self._endpoint.headers,
+                **with_lists(self._protocol.fixed_headers(self._target), self._endpoint.headers),
             },
             secret_headers={
                 **(self._protocol.key_headers(key) if key else {}),
@@ -300,6 +299,15 @@ def _is_json(data: bytes) -> bool:
     except (ValueError, RecursionError):
         return False
     return True
+
+
+def with_lists(ours: Mapping[str, str], theirs: Mapping[str, str]) -> dict[str, str]:
+    """Return our headers with the user's over them; names of a beta stand beside each other. Pure."""
+    found = {name.lower(): value for name, value in ours.items()}
+    for name, value in theirs.items():
+        before = found.get(name.lower())
+        found[name.lower()] = f"{before},{value}" if before and name.lower() == "anthropic-beta" else value
+    return found
 
 
 def merged(body: JsonObject, extra: JsonObject) -> JsonObject:

@@ -105,8 +105,9 @@ def _plain_tool(tool: Json) -> None:
 
 
 def _anthropic(body: Json, target: Target) -> None:
-    del target
     _without_markers(body)
+    if target.facts.bound_thinking:
+        body.pop("thinking", None)
     choice = body.get("tool_choice") or {"type": "auto"}
     if choice.get("disable_parallel_tool_use") is False:
         choice.pop("disable_parallel_tool_use")

@@ -7,8 +7,9 @@ import pytest
 from adapters import WIRES, target
 
 from agentctl.llm.base import ModelRequest
-from agentctl.llm.catalogue import ModelFacts
+from agentctl.llm.catalogue import ModelFacts, cost_of, load_catalogue
 from agentctl.llm.endpoints import protocol_of
+from agentctl.llm.wire import with_lists
 from agentctl.protocol.messages import (
     AssistantMessage,
     AssistantPart,
@@ -19,11 +20,14 @@ from agentctl.protocol.messages import (
     ToolCall,
     ToolMessage,
     ToolResult,
+    ToolSpec,
+    Usage,
     UserMessage,
     user_text,
 )
 
 KIMI = "functions.read_file:0"
+TOOL = ToolSpec(name="f", description="", parameters={"type": "object"})
 LONG = "call_" + "x" * 80
 
 
@@ -208,6 +212,52 @@ def test_anthropic_gets_no_budget_together_with_a_forced_call(choice: str, *, th
     facts = ModelFacts(thinking="budget", max_output_tokens=32_000)
     body = sent(user_text("go"), to="anthropic:m", facts=facts, reasoning_effort="low", tool_choice=choice)
     assert ("thinking" in body) is thinks
+
+
+def test_newer_claude_models_drop_thoughts_whose_prefix_changed() -> None:
+    aim = target("anthropic:m", ModelFacts(thinking="adaptive", bound_thinking=True, forced_calls=False))
+    wire = protocol_of("anthropic")
+    assert wire.fixed_headers(aim)["anthropic-beta"].startswith("thinking-binding-controls")
+    request = ModelRequest(system="", messages=(user_text("go"),), tools=(TOOL,), tool_choice="required")
+    body = wire.body(request, aim)
+    assert body["thinking"] == {
+        "type": "adaptive",
+        "block_binding": {"prefix_mismatch_behavior": "drop_block"},
+    }
+    assert "tool_choice" not in body
+    assert "anthropic-beta" not in wire.fixed_headers(target("anthropic:m", ModelFacts(thinking="adaptive")))
+
+
+def test_a_beta_that_the_user_names_stands_beside_ours() -> None:
+    found = with_lists({"anthropic-beta": "a", "x": "1"}, {"Anthropic-Beta": "b", "X": "2"})
+    assert found == {"anthropic-beta": "a,b", "x": "2"}
+
+
+@pytest.mark.parametrize(
+    ("name", "bound"),
+    [
+        ("anthropic:claude-opus-5", False),
+        ("anthropic:claude-opus-5-20260724", False),
+        ("anthropic:claude-opus-5-5", True),
+        ("anthropic:claude-fable-5-20260601", False),
+        ("anthropic:claude-fable-5-1-20260901", True),
+        ("anthropic:claude-fable-5-2", True),
+        ("anthropic:claude-fable-5-2-20261101", True),
+        ("anthropic:claude-sonnet-4-20250514", False),
+    ],
+)
+def test_which_claude_models_bind_their_thoughts(name: str, *, bound: bool) -> None:
+    facts = load_catalogue({}).facts(name)
+    assert facts.bound_thinking is (True if bound else None)
+    assert facts.price is not None
+
+
+def test_a_long_prompt_costs_its_own_price() -> None:
+    facts = load_catalogue({}).facts("gemini:gemini-2.5-pro")
+    short = cost_of(Usage(input_tokens=200_000, output_tokens=1_000), facts)
+    long = cost_of(Usage(input_tokens=200_001, output_tokens=1_000, cache_read_tokens=1), facts)
+    assert short == pytest.approx(0.26)
+    assert long == pytest.approx(0.515, abs=1e-5)
 
 
 def test_a_signature_of_geminis_openai_door_goes_back_to_the_service_it_came_from_alone() -> None:
