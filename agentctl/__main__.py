@@ -1,5 +1,6 @@
 """`python -m agentctl` and the console script. `--version` is answered before anything is imported."""
 
+import gc
 import io
 import os
 import sys
@@ -13,6 +14,7 @@ def main() -> None:
     if sys.argv[1:] == ["--version"]:
         sys.exit(_say_version())
     _speak_utf_8()
+    gc.disable()  # nothing that start-up makes is garbage; cli/app.py turns it on again
     from agentctl.cli.app import run_app  # noqa: PLC0415 - start-up: nothing heavy before --version
 
     sys.exit(run_app())

@@ -6,6 +6,7 @@ Writes `bench/results/agents.json`.
 """
 
 import argparse
+import gc
 import json
 import os
 import resource
@@ -17,6 +18,7 @@ from pathlib import Path
 import anyio
 
 from agentctl.blueprint.load import load_blueprint
+from agentctl.cli.app import collect_from_now_on
 from agentctl.cli.wiring import open_house
 from agentctl.protocol.events import LaunchFlags, RunEnded
 from agentctl.run.agent_kind import agent_kind
@@ -90,6 +92,8 @@ def main() -> None:
     parser.add_argument("--child", action="store_true", help="measure here, for the one number given")
     options = parser.parse_args()
     if options.child:
+        gc.disable()
+        collect_from_now_on()  # as every command does
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard) if soft < hard else (soft, hard))
         with tempfile.TemporaryDirectory() as name:

@@ -8,6 +8,7 @@ Writes bench/results/fleet.json.
 """
 
 import argparse
+import gc
 import json
 import os
 import resource
@@ -21,6 +22,7 @@ import anyio
 
 from agentctl.blueprint.load import load_blueprint
 from agentctl.blueprint.model import Blueprint
+from agentctl.cli.app import collect_from_now_on
 from agentctl.cli.wiring import open_house
 from agentctl.protocol.events import LaunchFlags, RunEnded
 from agentctl.run.agent_kind import AgentKind, agent_kind
@@ -117,6 +119,8 @@ async def drain(agents: int, folder: Path) -> dict[str, float]:
 
 def measure_here(agents: int, pool: int, latency: float) -> None:
     """Measure one fleet in this process."""
+    gc.disable()
+    collect_from_now_on()  # as every command does
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     with tempfile.TemporaryDirectory() as name:
