@@ -66,12 +66,13 @@ DIFFERENT: dict[str, str] = {
     **dict.fromkeys(["TS-364", "TS-365"], UNATTENDED),
     **dict.fromkeys(["TS-081", "TS-082", "TS-083"], POSIX),
     **dict.fromkeys(["TS-369", "TS-370", "TS-371", "TS-372"], CATALOGUE),
-    **dict.fromkeys([f"TS-{n}" for n in (442, *range(444, 451), 454, 455, 462, 463)], NOT_HERE),
+    **dict.fromkeys([f"TS-{n}" for n in (*range(444, 451), 454, 455, 462, 463)], NOT_HERE),
     **dict.fromkeys([f"TS-{n}" for n in range(467, 476)], NOT_HERE),
 }
 
 MANIFESTS = {
     "TS-441": "",
+    "TS-442": '[[hooks]]\nname = "h"\ncommand = ["x"]\nevents = ["on_stage_entry"]',
     "TS-443": '[stages.s.transitions.s]\ncondition = "whenever_i_feel_like_it"',
     "TS-451": '[[stages.s.interaction_points]]\nname = "p"\nprompt = "?"\nunattended = "always"',
     "TS-452": "[safe_commands]\nshell = [1]",
