@@ -33,7 +33,8 @@ _MANY = 2000
 def collecting_later(count: int) -> Iterator[None]:
     """Put garbage collection off while so many records are decoded; a third of the time goes into it else.
 
-    Nothing that is made here refers back to itself, so there is nothing to collect.
+    Nothing that is made here refers back to itself, so there is nothing to collect: what was made goes to the
+    oldest generation unlooked at, where the first collection after this would else go through all of it.
     """
     pause = count > _MANY and gc.isenabled()
     if pause:
@@ -42,6 +43,8 @@ def collecting_later(count: int) -> Iterator[None]:
         yield
     finally:
         if pause:
+            gc.freeze()
+            gc.unfreeze()
             gc.enable()
 
 
@@ -52,8 +55,10 @@ class Reader:
         self._db = connection
         self._owner = owner
 
-    def read(self, run_id: str, after: int, limit: int | None) -> tuple[Record, ...]:
-        """Return a run's records above `after`."""
+    def read(
+        self, run_id: str, after: int, limit: int | None, *, events_only: bool = False
+    ) -> tuple[Record, ...]:
+        """Return a run's records above `after`; with `events_only` the commands of the last one alone."""
         run = self._db.execute(
             "SELECT key, thread_id, state_thread, sequence FROM runs WHERE run_id = ? AND removed = 0",
             (run_id,),
@@ -71,7 +76,9 @@ class Reader:
         with collecting_later(len(rows)):
             for row in rows:
                 expected += 1
-                record = _record(row, (run_id, thread_id, state_thread), is_last=row[1] == head)
+                is_last = row[1] == head
+                kept = (*row[:4], "") if events_only and not is_last else row
+                record = _record(kept, (run_id, thread_id, state_thread), is_last=is_last)
                 if record.sequence != expected:
                     raise _damaged(run_id, expected, "it is missing")
                 records.append(record)

@@ -100,9 +100,11 @@ class SqliteJournal:
         token = self._tokens.get(commit.thread_id, 0)
         return await self._group.submit(lambda: self._writer.append(commit, token))
 
-    async def read(self, run_id: str, *, after: int = 0, limit: int | None = None) -> tuple[Record, ...]:
+    async def read(
+        self, run_id: str, *, after: int = 0, limit: int | None = None, events_only: bool = False
+    ) -> tuple[Record, ...]:
         """Return the run's records with a sequence above `after`, in order."""
-        return await self._read(lambda: self._reader.read(run_id, after, limit))
+        return await self._read(lambda: self._reader.read(run_id, after, limit, events_only=events_only))
 
     async def read_state(self, thread_id: str, *, after: int = 0) -> tuple[Record, ...]:
         """Return the records that changed cells of the thread, by position."""

@@ -158,8 +158,12 @@ class Journal(Protocol):
                 used before for other content.
         """
 
-    async def read(self, run_id: str, *, after: int = 0, limit: int | None = None) -> tuple[Record, ...]:
+    async def read(
+        self, run_id: str, *, after: int = 0, limit: int | None = None, events_only: bool = False
+    ) -> tuple[Record, ...]:
         """Return the run's records with a sequence above `after`, in order.
+
+        With `events_only` their commands need not be read: a replay of the run alone does without them.
 
         A damaged record at the end is left out, with a `Noted` warning in its place.
 

@@ -65,6 +65,9 @@ def decoder(kind: Any) -> Callable[[JsonValue], Any]:
     return _decoder(kind)
 
 
+_PLAIN = (str, int, float, bool)
+
+
 @cache
 def _defaults(kind: type) -> tuple[tuple[str, Any], ...]:
     pairs = []
@@ -113,13 +116,22 @@ def _decoder(kind: Any) -> Callable[[JsonValue], Any]:
 
 def _dataclass_decoder(kind: type) -> Callable[[JsonValue], Any]:
     decoders: dict[str, Callable[[JsonValue], Any]] = {}
+    plain: dict[
+        str, type
+    ] = {}  # fields that most values pass through as they are: opening a journal is this loop
 
     def read(value: JsonValue) -> Any:
         if not decoders:
             # A module that imports JsonObject alone has no JsonValue for the alias to find.
             hints = get_type_hints(kind, localns={"JsonValue": JsonValue})
             decoders.update({item.name: _decoder(hints[item.name]) for item in dataclasses.fields(kind)})
-        given = {name: decoders[name](item) for name, item in _as_object(value).items() if name in decoders}
+            plain.update({name: hints[name] for name in decoders if hints[name] in _PLAIN})
+        given: dict[str, Any] = {}
+        for name, item in _as_object(value).items():
+            if type(item) is plain.get(name):
+                given[name] = item
+            elif (decode_one := decoders.get(name)) is not None:
+                given[name] = decode_one(item)
         try:
             return kind(**given)
         except TypeError as error:
@@ -142,7 +154,7 @@ def _union_decoder(kind: Any) -> Callable[[JsonValue], Any]:
             return None
         if isinstance(value, dict) and readers:
             tag = value.get("type")
-            reader = readers.get(str(tag))
+            reader = readers.get(tag) if isinstance(tag, str) else None
             if reader is None and len(readers) == 1 and tag is None:
                 reader = next(iter(readers.values()))
             if reader is None:

@@ -32,7 +32,7 @@ async def _replayed(
         earlier = await thread_messages(journal, info.thread_id if info else "", before=run_id)
         saved = RunSnapshot(messages=earlier, run_from=len(earlier)), 0
     snapshot, after = saved
-    for record in await journal.read(run_id, after=after):
+    for record in await journal.read(run_id, after=after, events_only=True):
         if until is not None and record.sequence > until:
             break
         for event in record.events:
@@ -105,6 +105,6 @@ async def thread_messages(journal: Journal, thread_id: str, *, before: str = "")
     for info in await journal.runs(thread_id=thread_id):
         if info.run_id == before:
             break
-        for record in await journal.read(info.run_id):
+        for record in await journal.read(info.run_id, events_only=True):
             messages += [event.message for event in record.events if isinstance(event, MessageAdded)]
     return messages

@@ -163,8 +163,11 @@ class MemoryJournal:
             mail_waits=any(message.target == commit.run_id for message in tables.inbox),
         )
 
-    async def read(self, run_id: str, *, after: int = 0, limit: int | None = None) -> tuple[Record, ...]:
+    async def read(
+        self, run_id: str, *, after: int = 0, limit: int | None = None, events_only: bool = False
+    ) -> tuple[Record, ...]:
         """Return the run's records with a sequence above `after`, in order."""
+        del events_only
         rows = [row for row in self._tables.rows if row.run_id == run_id and row.sequence > after]
         if run_id not in self._tables.infos:
             return ()
