@@ -58,8 +58,8 @@ class GeminiAssembler:
         return False
 
     def stopped(self) -> bool:
-        """Return whether a finish reason was seen."""
-        return self._stop is not None
+        """Return False: more of the reply may follow a finish reason, where the service ran code itself."""
+        return False
 
     def empty(self) -> bool:
         """Return whether no candidate was seen."""

@@ -220,7 +220,8 @@ def _assistant(message: AssistantMessage, thread: _Thread) -> JsonObject:
     calls: list[JsonValue] = [_call(part, thread, mine=mine) for part in message.tool_calls]
     if text or target.says("empty_content"):
         found["content"] = text
-    thoughts = [part for part in message.parts if isinstance(part, ReasoningPart)] if mine else []
+    thinks = mine and target.facts.thinking != "none"
+    thoughts = [part for part in message.parts if isinstance(part, ReasoningPart)] if thinks else []
     found.update(_thoughts(thoughts, thread, calls=bool(calls)))
     if calls:
         found["tool_calls"] = calls

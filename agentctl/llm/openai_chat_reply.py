@@ -90,8 +90,9 @@ class ChatAssembler:
         if not choices:
             return
         self._seen = True
-        self._delta(member(choices[0], "message"), whole=True)
-        self._finish(choices[0])
+        choice = next((one for one in choices if is_first(one)), choices[0])
+        self._delta(member(choice, "message"), whole=True)
+        self._finish(choice)
         self._done = True
 
     def stopped(self) -> bool:

@@ -128,19 +128,25 @@ def _items(message: Message, target: Target) -> list[JsonValue]:
             return [_output(result)]
         case AssistantMessage(parts=said, model=model):
             mine = model.partition(":")[0] == target.provider
-            if mine and target.says("stateless") and _lost_thoughts(message):
-                # Items are not kept there: without their encrypted thoughts the ids of a reply name nothing.
+            if mine and _unwelcome(message, target):
                 said, mine = tuple(part for part in said if not isinstance(part, ReasoningPart)), False
             return [item for part in said for item in _said(part, mine=mine)]
 
 
-def _lost_thoughts(message: AssistantMessage) -> bool:
-    return any(
-        isinstance(part, ReasoningPart)
-        and part.opaque.get("type", "reasoning") == "reasoning"
-        and not part.opaque.get("encrypted_content")
+def _unwelcome(message: AssistantMessage, target: Target) -> bool:
+    """Whether the thoughts of a reply would be refused, and with them the ids of what they led to.
+
+    Where items are not kept, thoughts without their encrypted content name nothing; a model that does not
+    think takes none at all.
+    """
+    thoughts = [
+        part.opaque
         for part in message.parts
-    )
+        if isinstance(part, ReasoningPart) and part.opaque.get("type", "reasoning") == "reasoning"
+    ]
+    if not thoughts or not target.says("stateless"):
+        return False
+    return target.facts.thinking == "none" or not all(one.get("encrypted_content") for one in thoughts)
 
 
 def _message_item(role: str, content: list[JsonObject]) -> JsonObject:

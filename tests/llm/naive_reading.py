@@ -50,6 +50,18 @@ def read(exchange: Exchange) -> Reading:
     return reading
 
 
+def failed(exchange: Exchange) -> bool:
+    """Whether the service reports an error inside what its status calls a success."""
+    finish = ""
+    for document in documents(exchange):
+        error = document.get("error") or (document.get("response") or {}).get("error")
+        if (error or document.get("type") == "error") and not finish:
+            return True
+        for choice in document.get("choices") or []:
+            finish = choice.get("finish_reason") or finish
+    return finish in {"error", "network_error", "insufficient_system_resource"}
+
+
 def canonical(arguments: str) -> str:
     try:
         return json.dumps(json.loads(arguments or "{}") or {}, sort_keys=True)

@@ -16,7 +16,7 @@ Json = dict[str, Any]
 
 def comparable(exchange: Exchange, body: Json) -> Json:
     """Return the body without what is our own choice."""
-    body = {name: value for name, value in copy.deepcopy(body).items() if value is not None}
+    body = _without_nulls(copy.deepcopy(body))
     if body.get("stream") is False:
         body.pop("stream")
     form = {
@@ -29,6 +29,12 @@ def comparable(exchange: Exchange, body: Json) -> Json:
     form(body, target)
     found: Json = json.loads(json.dumps(body))
     return found
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _without_nulls(one) for name, one in value.items() if one is not None}
+    return [_without_nulls(one) for one in value] if isinstance(value, list) else value
 
 
 def _chat(body: Json, target: Target) -> None:

@@ -91,9 +91,18 @@ def test_what_we_send_is_what_the_service_took(shared: Path, folder: str) -> Non
     assert any(checked)
 
 
+async def test_an_error_inside_a_reply_is_a_failure_and_no_reply(shared: Path) -> None:
+    for exchange in all_exchanges(shared / "cassettes"):
+        if exchange.status < 400 and naive_reading.failed(exchange):
+            with pytest.raises(ModelCallFailed):
+                await play(exchange)
+
+
 def of_folder(cassettes: Path, folder: str) -> Iterator[Exchange]:
     for path in sorted((cassettes / folder).glob("*.json")):
-        yield from (one for one in load(path) if one.wire is not None and one.status < 400)
+        for one in load(path):
+            if one.wire is not None and one.status < 400 and not naive_reading.failed(one):
+                yield one
 
 
 def single_bytes(body: bytes) -> list[bytes]:

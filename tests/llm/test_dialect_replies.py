@@ -83,6 +83,13 @@ async def test_two_calls_of_one_id_get_two_ids() -> None:
     assert second not in {"", "a"}
 
 
+async def test_of_several_answers_the_first_speaks_wherever_it_stands() -> None:
+    def choice(index: int, text: str) -> dict[str, object]:
+        return {"index": index, "message": {"content": text}, "finish_reason": "stop"}
+
+    assert (await told({"choices": [choice(1, "b"), choice(0, "a")]})).text == "a"
+
+
 # --- Chat Completions: words, ends, figures ---
 
 
@@ -208,6 +215,12 @@ async def test_gemini_a_whole_answer_without_a_reason_is_whole_and_a_stream_is_n
 @pytest.mark.parametrize("reason", ["MODEL_ARMOR", "NO_IMAGE", "SOMETHING_NEW"])
 async def test_gemini_a_reason_that_is_not_the_models_own_end_is_no_end(reason: str) -> None:
     assert (await told(candidate(reason=reason), of="gemini:m")).stop == "filtered"
+
+
+async def test_gemini_an_error_after_a_first_finish_is_an_error() -> None:
+    error = {"error": {"code": 503, "message": "gone", "status": "UNAVAILABLE"}}
+    with pytest.raises(ModelCallFailed, match="gone"):
+        await told(sse(candidate({"text": "a"}, reason="STOP"), error, done=False), of="gemini:m")
 
 
 async def test_gemini_a_figure_that_the_last_event_leaves_out_stays() -> None:

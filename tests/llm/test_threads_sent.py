@@ -189,6 +189,24 @@ def test_thoughts_that_were_kept_nowhere_do_not_go_back_by_id() -> None:
     assert [one.get("id") for one in kept["input"]] == [None, "rs_1", "msg_1", "fc_1", None]
 
 
+@pytest.mark.parametrize(("thinking", "kinds"), [("none", ["message", "function_call"]), ("effort", None)])
+def test_a_model_that_does_not_think_gets_no_thoughts(thinking: Any, kinds: list[str] | None) -> None:
+    thought = ReasoningPart(opaque={"id": "rs_1", "summary": [], "encrypted_content": "e"})
+    reply = said(thought, ToolCall(call_id="a", tool="f", opaque={"id": "fc_1"}), by="openai:m")
+    facts = ModelFacts(thinking=thinking)
+    body = sent(user_text("go"), reply, to="openai:m", facts=facts, dialect={"stateless": True})
+    expected = kinds or ["message", "reasoning", "function_call"]
+    assert [one["type"] for one in body["input"]] == expected
+
+
+def test_a_model_of_groqs_that_does_not_think_gets_no_thoughts() -> None:
+    reply = said(ReasoningPart(text="hm"), call(), by="groq:a")
+    dialect = {"reasoning_back": "reasoning"}
+    for thinking, expected in (("none", None), ("", "hm")):
+        body = sent(reply, answer(), to="groq:b", facts=ModelFacts(thinking=thinking), dialect=dialect)
+        assert body["messages"][0].get("reasoning") == expected
+
+
 def test_encrypted_thoughts_go_back_with_their_ids() -> None:
     thought = ReasoningPart(opaque={"id": "rs_1", "summary": [], "encrypted_content": "e"})
     reply = said(thought, ToolCall(call_id="a", tool="f", opaque={"id": "fc_1"}), by="openai:m")
