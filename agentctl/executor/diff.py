@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
-from agentctl.executor.text import show
+from agentctl.executor.text import show, sniff
 
 _CONTEXT = 3
 _SMALL = 400_000
@@ -30,16 +30,28 @@ def unified_diff(old: bytes | None, new: bytes, *, name: str) -> str:
     """
     if old == new:
         return ""
-    before, after = _lines(old or b""), _lines(new)
+    before, after = map(_lines, _texts(old or b"", new))
     changes = list(_changes(before, after, _Change(0, len(before), 0, len(after))))
     header = f"--- {'/dev/null' if old is None else name}\n+++ {name}\n"
     return header + "".join(_hunk(before, after, group) for group in _groups(changes))
 
 
-def _lines(data: bytes) -> list[str]:
-    if not data:
+def _texts(old: bytes, new: bytes) -> tuple[str, str]:
+    """Return both as text in the encoding that they share, or as bytes are shown where they share none."""
+    encoding, other = sniff(new or old), sniff(old or new)
+    if encoding is None or encoding != other or encoding.name == "utf-8":
+        return show(old), show(new)
+    mark = encoding.mark
+    try:
+        return encoding.decode(old.removeprefix(mark)), encoding.decode(new.removeprefix(mark))
+    except UnicodeDecodeError:
+        return show(old), show(new)
+
+
+def _lines(text: str) -> list[str]:
+    if not text:
         return []
-    lines = show(data).split("\n")
+    lines = text.split("\n")
     last = lines.pop()
     shown = [f"{line[:-1]}\\r\n" if line.endswith("\r") else f"{line}\n" for line in lines]
     if last:

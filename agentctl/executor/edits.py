@@ -5,6 +5,7 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import field
 from itertools import accumulate, islice
+from unicodedata import normalize
 
 from agentctl.errors import ToolError
 from agentctl.executor.file_types import Edit
@@ -12,7 +13,10 @@ from agentctl.executor.text import Encoding, sniff
 from agentctl.records import dataclass
 
 _LINE_END = re.compile("\r\n|\n")
-_QUOTES = str.maketrans({0x2018: "'", 0x2019: "'", 0x201C: '"', 0x201D: '"', 0xA0: " "})
+_LIKE = str.maketrans(
+    {0x2018: "'", 0x2019: "'", 0x201C: '"', 0x201D: '"', 0xA0: " ", 0x2013: "-", 0x2014: "-", 0x2212: "-"}
+)
+_MOST_QUOTED = 800
 _MOST_NAMED = 5
 _MOST_COUNTED = 1000
 
@@ -149,16 +153,40 @@ def _other_indents(text: str, old: str, start: int) -> list[int]:
 
 def _near(text: str, old: str) -> str:
     """Return a hint where something alike stands, for the model's next try; empty if nowhere."""
-    first = next((line for line in old.split("\n") if line.strip()), "")
-    wanted = " ".join(first.translate(_QUOTES).split())
-    if not wanted:
+    lines, wanted = text.split("\n"), [_plain(line) for line in old.strip("\n").split("\n")]
+    if not any(wanted):
         return ""
-    for number, line in enumerate(text.split("\n"), 1):
-        if first in line:
-            return f"; its line {first.strip()!r} stands at line {number}, but what follows differs"
-        if wanted in " ".join(line.translate(_QUOTES).split()):
-            return f"; line {number} differs in blanks or quotes only: {line.rstrip()!r}"
+    first = next(at for at, line in enumerate(wanted) if line)
+    plain = [_plain(line) for line in lines]
+    begun = [number for number, line in enumerate(plain) if wanted[first] in line]
+    for number in begun:
+        start, end = number - first, number - first + len(wanted)
+        if start >= 0 and _alike(plain[start:end], wanted):
+            where = f"line {start + 1} differs" if end == start + 1 else f"lines {start + 1}-{end} differ"
+            stands = "\n".join(line.removesuffix("\r") for line in lines[start:end])
+            quoted = f": {stands!r}" if len(stands) <= _MOST_QUOTED else ""
+            return f"; {where} in blanks, quotes, dashes or the spelling of letters only{quoted}"
+    if begun:
+        return (
+            f"; its line {lines[begun[0]].strip()!r} stands at line {begun[0] + 1}, but what follows differs"
+        )
     return ""
+
+
+def _plain(line: str) -> str:
+    """Return a line without what is often mistaken: kinds of blanks, quotes, dashes, and composed letters."""
+    if not line.isascii():
+        line = normalize("NFC", line).translate(_LIKE)
+    return " ".join(line.split())
+
+
+def _alike(lines: list[str], wanted: list[str]) -> bool:
+    """Tell whether lines are the wanted ones, the first and the last of which may be parts of lines."""
+    if len(lines) != len(wanted):
+        return False
+    if len(lines) == 1:
+        return wanted[0] in lines[0]
+    return lines[0].endswith(wanted[0]) and lines[1:-1] == wanted[1:-1] and lines[-1].startswith(wanted[-1])
 
 
 def _unified(text: str) -> str:

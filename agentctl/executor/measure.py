@@ -188,7 +188,10 @@ def free_bytes(path: Path) -> int:
     while True:
         try:
             found = os.statvfs(place)
-        except FileNotFoundError:
+        except OSError:
+            # Not there, under a file, or a name that no disk takes: the write itself will say so.
+            if place == place.parent:
+                raise
             place = place.parent
         else:
             return found.f_bavail * found.f_frsize

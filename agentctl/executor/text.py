@@ -33,6 +33,8 @@ _LEGACY_TABLE = "".join(
 _LEGACY_ENCODE = codecs.charmap_build(_LEGACY_TABLE)
 LEGACY = "windows-1252"
 _TOO_SHORT_TO_TELL = 64
+_REDRAWS = 8
+"""Of one line that are shown."""
 
 
 def without_sequences(text: str) -> str:
@@ -41,6 +43,24 @@ def without_sequences(text: str) -> str:
     Pure, total. Source: ECMA-48 §5.4, https://ecma-international.org/publications-and-standards/standards/ecma-48
     """
     return _SEQUENCE.sub("", text) if "\x1b" in text or "\x9b" in text else text
+
+
+def without_redraws(text: str) -> str:
+    """Return `text` with the middle left out of lines that were drawn over again and again, as progress is.
+
+    Pure, total. What is left out is counted.
+    """
+    if text.count("\r") <= _REDRAWS:
+        return text
+    return "\n".join(_drawn_once(line) for line in text.split("\n"))
+
+
+def _drawn_once(line: str) -> str:
+    parts = [part for part in line.split("\r") if part]
+    if len(parts) <= _REDRAWS:
+        return line
+    left_out = len(parts) - 2
+    return f"{parts[0]}\n[… {left_out} parts between carriage returns left out …]\n{parts[-1]}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from agentctl.executor.api import Edit, Files, PathKind, PlannedWrite, WriteMode
 from agentctl.protocol.values import JsonObject
 from agentctl.records import dataclass
 from agentctl.tools.definition import ActContext, Prepared, Tool, ToolOutput, ToolPlace
-from agentctl.tools.places import existing_file, outside, roots_of, writes
+from agentctl.tools.places import existing_file, outside, resolved, roots_of, writes
 from agentctl.tools.schema import Bounds, Says
 from agentctl.tools.typed import typed_tool
 
@@ -47,9 +47,11 @@ class _Change:
     files: Files
 
     async def write_file(self, arguments: WriteFileArguments, place: ToolPlace) -> Prepared:
-        path = await self.files.resolve(arguments.path, roots_of(place))
+        path = await resolved(arguments.path, self.files, roots_of(place))
         if not path.inside:
             return outside(path, writes(path, place), place)
+        if arguments.path.endswith("/") and path.kind is PathKind.MISSING:
+            raise ToolError(f"{arguments.path} names a directory; give the path of the file to write.")
         if path.kind is PathKind.FILE and not arguments.overwrite:
             raise ToolError(
                 f"{path.shown} exists and was left as it is. Use edit_file to change it, "
@@ -60,7 +62,7 @@ class _Change:
         return self._prepared(planned, place)
 
     async def edit_file(self, arguments: EditFileArguments, place: ToolPlace) -> Prepared:
-        path = await self.files.resolve(arguments.path, roots_of(place))
+        path = await resolved(arguments.path, self.files, roots_of(place))
         if not path.inside:
             return outside(path, writes(path, place), place)
         await existing_file(path, self.files, roots_of(place))

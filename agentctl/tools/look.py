@@ -20,7 +20,7 @@ from agentctl.protocol.messages import ImagePart
 from agentctl.protocol.values import JsonValue
 from agentctl.records import dataclass
 from agentctl.tools.definition import ActContext, Prepared, Tool, ToolOutput, ToolPlace
-from agentctl.tools.places import existing_directory, existing_file, outside, reads, roots_of
+from agentctl.tools.places import existing_directory, existing_file, outside, reads, resolved, roots_of
 from agentctl.tools.schema import Bounds, Says
 from agentctl.tools.typed import typed_tool
 
@@ -92,7 +92,7 @@ class _Look:
     files: Files
 
     async def read_file(self, arguments: ReadFileArguments, place: ToolPlace) -> Prepared:
-        path = await self.files.resolve(arguments.path, roots_of(place))
+        path = await resolved(arguments.path, self.files, roots_of(place))
         if not path.readable:
             return outside(path, reads(path), place)
         await existing_file(path, self.files, roots_of(place))

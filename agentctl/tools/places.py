@@ -1,6 +1,7 @@
 """Paths that a model chose: resolved once, said as effects, and errors that tell what exists."""
 
 from difflib import get_close_matches
+from unicodedata import normalize
 
 from agentctl.errors import ToolError
 from agentctl.executor.api import Files, PathKind, ResolvedPath, Roots
@@ -8,6 +9,7 @@ from agentctl.protocol.effects import ReadPath, WritePath
 from agentctl.tools.definition import ActContext, Prepared, ToolOutput, ToolPlace
 
 _MOST_NAMES = 30
+_MOST_LOOKED_AT = 5000
 
 
 def roots_of(place: ToolPlace) -> Roots:
@@ -89,6 +91,42 @@ async def what_exists(path: ResolvedPath, files: Files, roots: Roots) -> str:
     return ""
 
 
+def _nearest(wanted: str, names: list[str]) -> str:
+    """Return the name that comes closest, in another case before any other; empty if none does."""
+    if not wanted:
+        return ""
+    for name in names:
+        if name.rstrip("/").casefold() == wanted.casefold():
+            return name
+    return next(iter(get_close_matches(wanted, names, n=1)), "")
+
+
+async def resolved(text: str, files: Files, roots: Roots) -> ResolvedPath:
+    """Return where a text leads; a name that is there in another normal form is the one that is meant.
+
+    Accented letters come composed or with marks of their own, which nobody can tell apart by looking.
+    """
+    path = await files.resolve(text, roots)
+    if path.kind is not PathKind.MISSING or not path.readable or text.isascii():
+        return path
+    above = path
+    while above.kind is PathKind.MISSING and above.path != path.root:
+        above = await files.resolve(str(above.path.parent), roots)
+    while above.kind is PathKind.DIRECTORY and above.path != path.path:
+        wanted, *rest = path.path.relative_to(above.path).parts
+        listing = await files.list_dir(above, limit=_MOST_LOOKED_AT)
+        alike = [entry.name for entry in listing.entries if _composed(entry.name) == _composed(wanted)]
+        if len(alike) != 1:
+            break
+        path = await files.resolve(str(above.path.joinpath(alike[0], *rest)), roots)
+        above = await files.resolve(str(above.path / alike[0]), roots)
+    return path
+
+
+def _composed(name: str) -> str:
+    return normalize("NFC", name)
+
+
 async def _names_in(directory: ResolvedPath, files: Files, *, wanted: str = "") -> str:
     listing = await files.list_dir(directory, limit=500)
     names = [
@@ -96,8 +134,7 @@ async def _names_in(directory: ResolvedPath, files: Files, *, wanted: str = "") 
     ]
     if not names:
         return f"{directory.shown} is empty."
-    near = get_close_matches(wanted, names, n=1) if wanted else []
-    guess = f"Did you mean {near[0]}? " if near else ""
+    guess = f"Did you mean {near}? " if (near := _nearest(wanted, names)) else ""
     listed = ", ".join(names[:_MOST_NAMES])
     more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
     return f"{guess}Existing in {directory.shown}: {listed}{more}."

@@ -1,5 +1,6 @@
 """`shell`, `shell_output` and `shell_kill`: the line is analysed once, judged, and then run as it is."""
 
+import signal
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import field, replace
@@ -18,7 +19,7 @@ from agentctl.executor.api import (
     WorkdirChange,
     WorkdirState,
 )
-from agentctl.executor.text import without_sequences
+from agentctl.executor.text import without_redraws, without_sequences
 from agentctl.policy.shell.analyse import analyse
 from agentctl.protocol.effects import WritePath
 from agentctl.protocol.values import JsonObject
@@ -170,7 +171,7 @@ class _Shell:
                 notes.append(f"{part.lost_bytes:,} bytes before are no longer kept")
             output = without_sequences(part.text)
             return ToolOutput(
-                text=f"{output.rstrip()}\n[{'; '.join(notes)}]".lstrip("\n"),
+                text=f"{without_redraws(output).rstrip()}\n[{'; '.join(notes)}]".lstrip("\n"),
                 structured={
                     **_status(part.status),
                     "output": output,
@@ -212,18 +213,30 @@ def _status(status: BackgroundStatus) -> JsonObject:
     }
 
 
+def _ended_by(exit_code: int) -> str:
+    """Return what an exit code beyond 128 usually stands for: the signal that ended a program."""
+    number = exit_code - 128
+    known = number in signal.valid_signals() and number < signal.SIGRTMIN
+    return f" (128 + {signal.Signals(number).name})" if known else ""
+
+
 def _ended(result: CommandResult, change: WorkdirChange) -> ToolOutput:
     notes = []
     if result.timed_out:
-        notes.append(f"stopped after {result.timeout_s:g} s; raise timeout_s or use background=true")
+        notes.append(
+            f"stopped after {result.timeout_s:g} s; raise timeout_s or use background=true. "
+            "A program that waits for input gets none"
+        )
     elif result.exit_code or not result.output.total_bytes:
-        notes.append(f"exit code {result.exit_code}")
-    if result.survivors_killed:
+        notes.append(f"exit code {result.exit_code}{_ended_by(result.exit_code)}")
+    if result.survivors_killed == 1:
+        notes.append("1 process it left running was ended")
+    elif result.survivors_killed:
         notes.append(f"{result.survivors_killed} processes it left running were ended")
     if result.tampered:
         notes.append(f"protected files were put back: {', '.join(result.tampered)}")
     output = without_sequences(result.output.text)
-    text = output.rstrip("\n")
+    text = without_redraws(output).rstrip("\n")
     if notes:
         text = f"{text}\n[{'; '.join(notes)}]".lstrip("\n")
     return ToolOutput(

@@ -50,7 +50,7 @@ def test_a_refusal_names_the_lines() -> None:
 
 
 def test_a_near_miss_is_named_with_its_line() -> None:
-    with pytest.raises(ToolError, match=r"line 2 differs in blanks"):
+    with pytest.raises(ToolError, match=r"line 2 differs in blanks, .*: '    return 1'"):
         edit_bytes(b"a\n    return 1\n", (Edit(old="\treturn 1", new="x"),), name="f")
 
 
@@ -176,6 +176,35 @@ def test_a_diff_of_a_large_file_with_two_far_edits_is_small_and_quick() -> None:
     diff = unified_diff(old, new, name="f")
 
     assert diff.count("\n") == 2 + 2 * 9
+
+
+@pytest.mark.parametrize(
+    ("old", "said"),
+    [
+        ("def f():\n    return 'a'", r"lines 1-2 differ in blanks"),
+        ("return 'a'\nx = 1 - 2", r"lines 2-3 differ in blanks, quotes, dashes"),
+        ("x = 1 - 2", r"line 3 differs in .*dashes"),
+        ("caf\u00e9", r"line 4 differs in .*spelling of letters"),
+        ("def f():\n    return 2", r"its line 'def f\(\):' stands at line 1, but what follows differs"),
+    ],
+)
+def test_what_was_nearly_found_is_named_whole(old: str, said: str) -> None:
+    text = "def f():\n\treturn \u2018a\u2019\nx = 1 \u2013 2\ncafe\u0301\n"
+
+    with pytest.raises(ToolError, match=said):
+        edit_bytes(text.encode(), (Edit(old=old, new="y"),), name="f")
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be", "windows-1252", "utf-8"])
+def test_a_diff_shows_text_in_the_encoding_of_the_file(encoding: str) -> None:
+    mark = "\ufeff" if encoding == "utf-16-be" else ""
+    old, new = ((mark + text).encode(encoding) for text in ("un \u00e9t\u00e9\nb\n", "un \u00e9t\u00e9\nc\n"))
+
+    assert unified_diff(old, new, name="f") == "--- f\n+++ f\n@@ -1,2 +1,2 @@\n un \u00e9t\u00e9\n-b\n+c\n"
+
+
+def test_a_diff_between_encodings_shows_bytes() -> None:
+    assert "-caf\\xe9\n+caf\u00e9" in unified_diff(b"caf\xe9\n", "caf\u00e9\n".encode(), name="f")
 
 
 def test_a_diff_shows_line_ends_and_missing_final_newlines() -> None:

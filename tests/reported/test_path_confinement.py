@@ -192,3 +192,18 @@ def read_rule(text: str) -> tuple[str, str, str]:
         return ("read_file" if found[1] == "Read" else "write_file"), "allow", found[2]
     verdict, kind, pattern = text.split(" ", 2)
     return f"{kind}_file", verdict, pattern
+
+
+async def test_a_place_where_no_file_can_be_is_told_and_ends_no_run(desk: Desk) -> None:
+    (desk.work / "file").write_text("plain\n")
+
+    told = await desk.calls(
+        call("write_file", path="file/below", content="x"),
+        call("write_file", path="n" * 300, content="x"),
+        call("shell", command="echo x > file/below"),
+        call("read_file", path="file/below"),
+        **PLENTY,
+    )
+
+    assert [one.outcome for one in told] == ["failed"] * 4
+    assert content(desk.work / "file") == "plain\n"

@@ -117,3 +117,39 @@ async def test_every_occurrence_is_replaced_on_request(
 
     assert (place.workdir / "f").read_text() == "baz bar baz\n"
     assert output.text.startswith("Edited f (2 replacements).")
+
+
+@pytest.mark.parametrize(("there", "asked"), [("cafe\u0301", "caf\u00e9"), ("caf\u00e9", "cafe\u0301")])
+async def test_a_name_in_another_normal_form_is_the_same_name(
+    call: Call, tools: dict[str, Tool], place: ToolPlace, there: str, asked: str
+) -> None:
+    file = place.workdir / there / f"{there}.txt"
+    file.parent.mkdir()
+    file.write_text("one\n")
+    path = f"{asked}/{asked}.txt"
+
+    await call(tools["edit_file"], {"path": path, "old": "one", "new": "two"})
+    with pytest.raises(ToolError, match="exists and was left"):
+        await call(tools["write_file"], {"path": path, "content": "three\n"})
+
+    assert file.read_text() == "two\n"
+    assert [one.name for one in place.workdir.iterdir()] == [there]
+
+
+async def test_of_two_names_that_look_alike_neither_is_taken(
+    call: Call, tools: dict[str, Tool], place: ToolPlace
+) -> None:
+    for name in ("\u1e9b\u0323", "\u017f\u0323\u0307"):
+        (place.workdir / name).write_text("one\n")
+
+    with pytest.raises(ToolError, match="There is no file"):
+        await call(tools["edit_file"], {"path": "\u017f\u0307\u0323", "old": "one", "new": "two"})
+
+
+async def test_a_path_that_ends_as_a_directory_makes_no_file(
+    call: Call, tools: dict[str, Tool], place: ToolPlace
+) -> None:
+    with pytest.raises(ToolError, match="names a directory"):
+        await call(tools["write_file"], {"path": "new/", "content": "x"})
+
+    assert list(place.workdir.iterdir()) == []

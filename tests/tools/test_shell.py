@@ -229,3 +229,30 @@ async def test_a_command_leaves_the_sandbox_only_when_it_asked_to(
 async def test_a_nul_byte_is_refused(tools: dict[str, Tool], place: ToolPlace, context: ActContext) -> None:
     with pytest.raises(ToolError, match="NUL"):
         await tools["shell"].prepare({"command": "echo \0"}, place)
+
+
+async def test_progress_that_is_drawn_over_is_shown_once_and_kept_whole(
+    call: Call, tools: dict[str, Tool]
+) -> None:
+    line = "for n in $(seq 300); do printf '%d of 300\\r' $n; done; echo; printf 'a\\rb\\r\\nc\\r\\n'"
+
+    output = await call(tools["shell"], {"command": line})
+
+    assert output.text == (
+        "1 of 300\n[… 298 parts between carriage returns left out …]\n300 of 300\na\rb\r\nc\r"
+    )
+    assert isinstance(output.structured, dict)
+    assert str(output.structured["output"]).count("\r") == 303
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("kill -9 $$", "[exit code 137 (128 + SIGKILL)]"),
+        ("exit 128", "[exit code 128]"),
+        ("exit 255", "[exit code 255]"),
+        ("sleep 60 & exit 0", "[exit code 0; 1 process it left running was ended]"),
+    ],
+)
+async def test_how_a_command_ended_is_said(call: Call, tools: dict[str, Tool], line: str, said: str) -> None:
+    assert (await call(tools["shell"], {"command": line})).text == said
