@@ -17,9 +17,6 @@ from agentctl.protocol.codec import encode
 from agentctl.protocol.commands import Commit, OutgoingMessage
 from agentctl.protocol.values import JsonValue
 
-_PROBE = RunInfo(run_id="", thread_id="")
-"""Shows cheaply whether events change a run's line in the list."""
-
 
 @dataclass(slots=True)
 class _Head:
@@ -31,7 +28,9 @@ class _Head:
     sequence: int
     link: bytes
     at: int
+    info: RunInfo
     changed: bool = False
+    info_changed: bool = False
 
 
 class Writer:
@@ -97,7 +96,9 @@ class Writer:
             self._put(message, commit.run_id, at)
         for message_id in commit.received:
             self._db.execute("DELETE FROM inbox WHERE message_id = ?", (message_id,))
-        self._update_info(head, commit)
+        info = info_after(head.info, commit.events)
+        if info is not head.info:
+            head.info, head.info_changed = info, True
         mail = self._db.execute("SELECT 1 FROM inbox WHERE target = ? LIMIT 1", (commit.run_id,)).fetchone()
         return Appended(
             sequence=sequence, at=text_of(at), position=cursor.lastrowid or 0, mail_waits=mail is not None
@@ -153,6 +154,7 @@ class Writer:
 
     def remove_run(self, run_id: str) -> bool:
         """Delete a run and its sub-agents' runs, all or none."""
+        self._store_heads()  # of this batch: not after the run's line is gone
         family = self._family(run_id)
         for _, member, thread_id in family:
             lease = self._db.execute("SELECT owner FROM leases WHERE thread_id = ?", (thread_id,)).fetchone()
@@ -237,10 +239,15 @@ class Writer:
 
     def _head(self, commit: Commit) -> _Head:
         row = self._db.execute(
-            "SELECT key, thread_id, state_thread, sequence, head, updated FROM runs WHERE run_id = ?",
+            "SELECT key, thread_id, state_thread, sequence, head, updated, info FROM runs WHERE run_id = ?",
             (commit.run_id,),
         ).fetchone()
-        head = self._new_run(commit) if row is None else self._mend_tail(commit.run_id, _Head(*row))
+        if row is None:
+            head = self._new_run(commit)
+        else:
+            *where, text = row
+            info = info_from_text(text, RunInfo(run_id=commit.run_id, thread_id=commit.thread_id))
+            head = self._mend_tail(commit.run_id, _Head(*where, info=info))
         self._heads.setdefault(commit.thread_id, {})[commit.run_id] = head
         return head
 
@@ -253,7 +260,8 @@ class Writer:
             " VALUES (?, ?, ?, ?, ?, 0, ?, '{}')",
             (commit.run_id, commit.thread_id, state_thread, now, now, start),
         )
-        return _Head(cursor.lastrowid or 0, commit.thread_id, state_thread, 0, start, now)
+        info = RunInfo(run_id=commit.run_id, thread_id=commit.thread_id)
+        return _Head(cursor.lastrowid or 0, commit.thread_id, state_thread, 0, start, now, info)
 
     def _mend_tail(self, run_id: str, head: _Head) -> _Head:
         """Drop a damaged last record, which `read` has told about, so that the chain goes on before it."""
@@ -273,25 +281,18 @@ class Writer:
             return replace(head, sequence=sequence - 1, link=before)
         return replace(head, sequence=sequence, link=stored, at=at)
 
-    def _update_info(self, head: _Head, commit: Commit) -> None:
-        if info_after(_PROBE, commit.events) is _PROBE:
-            return
-        (text,) = self._db.execute("SELECT info FROM runs WHERE key = ?", (head.key,)).fetchone()
-        info = info_from_text(text, RunInfo(run_id=commit.run_id, thread_id=commit.thread_id))
-        after = info_after(info, commit.events)
-        if after is not info:
-            self._db.execute(
-                "UPDATE runs SET info = ?, parent_run = ? WHERE key = ?",
-                (info_to_text(after), after.parent_run, head.key),
-            )
-
     def _store_heads(self) -> None:
         for head in self._changed:
             self._db.execute(
                 "UPDATE runs SET sequence = ?, head = ?, updated = ? WHERE key = ?",
                 (head.sequence, head.link, head.at, head.key),
             )
-            head.changed = False
+            if head.info_changed:
+                self._db.execute(
+                    "UPDATE runs SET info = ?, parent_run = ? WHERE key = ?",
+                    (info_to_text(head.info), head.info.parent_run, head.key),
+                )
+            head.changed = head.info_changed = False
         self._changed.clear()
 
     def _undo(self) -> None:
