@@ -3,6 +3,8 @@
 Source: https://github.com/ollama/ollama/blob/main/docs/api.md
 """
 
+from collections.abc import Sequence
+
 from agentctl.llm.assemble import (
     Assembler,
     PartList,
@@ -164,20 +166,20 @@ def _tool(tool: ToolSpec) -> JsonObject:
 def _message(message: Message) -> list[JsonValue]:
     match message:
         case UserMessage(parts=parts):
-            found: JsonObject = {
-                "role": "user",
-                "content": "".join(part.text for part in parts if isinstance(part, TextPart)),
-            }
-            images: list[JsonValue] = [
-                part.data for part in parts if isinstance(part, ImagePart) and part.data
-            ]
-            if images:
-                found["images"] = images
-            return [found]
+            text = "".join(part.text for part in parts if isinstance(part, TextPart))
+            found: JsonObject = {"role": "user", "content": text}
+            return [_with_images(found, [part for part in parts if isinstance(part, ImagePart)])]
         case ToolMessage(result=result):
-            return [{"role": "tool", "content": result.text, "tool_name": result.tool}]
+            answer: JsonObject = {"role": "tool", "content": result.text, "tool_name": result.tool}
+            return [_with_images(answer, result.images)]
         case AssistantMessage():
             return _assistant(message)
+
+
+def _with_images(message: JsonObject, images: Sequence[ImagePart]) -> JsonObject:
+    """The service takes pictures by their data alone."""
+    data: list[JsonValue] = [image.data for image in images if image.data]
+    return {**message, "images": data} if data else message
 
 
 def _assistant(message: AssistantMessage) -> list[JsonValue]:

@@ -20,6 +20,7 @@ from agentctl.llm.failures import (
     unreadable,
 )
 from agentctl.llm.http import Http, HttpCall, HttpOptions, HttpResponse
+from agentctl.llm.pictures import without_pictures
 from agentctl.llm.retry_after import retry_after_s
 from agentctl.llm.stream import BodyDecoder, ServerEvent, parse_json
 from agentctl.protocol.messages import AssistantMessage
@@ -155,6 +156,8 @@ class WireModel:
         """Do nothing: connections belong to the process."""
 
     def _call(self, request: ModelRequest, key: str) -> HttpCall:
+        if self._target.facts.images is False:
+            request = without_pictures(request)
         body = merged(self._protocol.body(request, self._target), request.extra)
         path = self._protocol.path(self._target)
         url = joined(self._endpoint.base_url, path, self._endpoint.query)

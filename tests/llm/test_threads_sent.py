@@ -9,6 +9,8 @@ from adapters import WIRES, target
 from agentctl.llm.base import ModelRequest
 from agentctl.llm.catalogue import ModelFacts, cost_of, load_catalogue
 from agentctl.llm.endpoints import protocol_of
+from agentctl.llm.provider_config import ProviderConfig, ProviderSettings
+from agentctl.llm.providers import Providers
 from agentctl.llm.wire import with_lists
 from agentctl.protocol.messages import (
     AssistantMessage,
@@ -25,6 +27,7 @@ from agentctl.protocol.messages import (
     UserMessage,
     user_text,
 )
+from agentctl.testing.replay_server import Answer, replay_server
 
 KIMI = "functions.read_file:0"
 TOOL = ToolSpec(name="f", description="", parameters={"type": "object"})
@@ -124,6 +127,33 @@ def test_pictures_follow_the_last_answer_of_a_turn() -> None:
     )  # fmt: skip
     assert [one["role"] for one in body["messages"]] == ["user", "assistant", "tool", "tool", "user", "user"]
     assert len(body["messages"][4]["content"]) == 2
+
+
+def test_ollama_gets_the_pictures_of_an_answer() -> None:
+    body = sent(user_text("go"), said(call()), answer(pictures=2), to="ollama:m")
+    assert body["messages"][2]["images"] == ["AAAA", "AAAA"]
+
+
+@pytest.mark.anyio
+async def test_a_model_that_reads_no_pictures_gets_words_in_their_place() -> None:
+    shown = UserMessage(
+        parts=(TextPart(text="see"), ImagePart(media_type="image/png", data="AAAA", name="a.png"))
+    )
+    request = ModelRequest(system="", messages=(shown, said(call()), answer(pictures=1)))
+    reply = Answer(body=b'{"choices":[{"message":{"content":"ok"},"finish_reason":"stop"}]}')
+    for images in (False, True):
+        async with replay_server([reply]) as server:
+            providers = Providers(
+                ProviderConfig(
+                    providers={"svc": ProviderSettings(protocol="openai-chat", base_url=server.url)},
+                    models={"svc:m": {"images": images}},
+                )
+            )
+            await providers.open(["svc:m"]).reply(request, lambda _: None)
+            await providers.aclose()
+            (received,) = server.received
+        assert (b"AAAA" in received.body) is images
+        assert (b"reads no pictures: a.png" in received.body) is not images
 
 
 def test_deepseek_thinking_gets_thoughts_even_of_a_call_that_has_none() -> None:
