@@ -245,9 +245,10 @@ class Writer:
         if row is None:
             head = self._new_run(commit)
         else:
-            *where, text = row
+            key, thread_id, state_thread, sequence, last, at, text = row
             info = info_from_text(text, RunInfo(run_id=commit.run_id, thread_id=commit.thread_id))
-            head = self._mend_tail(commit.run_id, _Head(*where, info=info))
+            known = _Head(key, thread_id, state_thread, sequence, last, at, info)
+            head = self._mend_tail(commit.run_id, known)
         self._heads.setdefault(commit.thread_id, {})[commit.run_id] = head
         return head
 
