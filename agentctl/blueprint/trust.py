@@ -19,7 +19,15 @@ from agentctl.tables.outside_tools import script_tools
 from agentctl.toml.positions import Path as KeyPath
 
 CodeKind: TypeAlias = Literal[
-    "hook", "mapper", "view", "fold", "script tool", "hook command", "MCP server", "model address"
+    "hook",
+    "mapper",
+    "view",
+    "fold",
+    "script tool",
+    "hook command",
+    "MCP server",
+    "model address",
+    "store address",
 ]
 
 _SHOWN_DIGITS = 16
@@ -118,6 +126,9 @@ def _items(blueprint: Blueprint) -> Iterator[TrustItem]:
             kind="script tool", reference=name, key=name, position=position, path=path, sha256=_digest(path)
         )
     yield from _addresses(blueprint)
+    if blueprint.shared_state.url:
+        # A path anywhere on this machine that is written to, or a host that gets what the agents share.
+        yield _item(blueprint, "store address", blueprint.shared_state.url, ("shared_state", "url"))
 
 
 def _hook(blueprint: Blueprint, index: int, hook: HookTable) -> Iterator[TrustItem]:
@@ -125,6 +136,14 @@ def _hook(blueprint: Blueprint, index: int, hook: HookTable) -> Iterator[TrustIt
         yield _code(blueprint, "hook", hook.use, ("hooks", index, "use"))
     if hook.command:
         yield from _command(blueprint, "hook command", hook.command, ("hooks", index, "command"))
+    # Shipped hooks are ours, but not what they are told to start, and where they are told to write.
+    at: KeyPath = ("hooks", index, "params")
+    command, file = hook.params.get("command"), hook.params.get("file")
+    if hook.builtin == "notify" and command is not None:
+        words = command if isinstance(command, list | tuple) else [command]
+        yield from _command(blueprint, "hook command", tuple(map(str, words)), (*at, "command"))
+    if hook.builtin == "audit" and file is not None:
+        yield _item(blueprint, "hook", f"audit writes to {file}", (*at, "file"))
 
 
 def _server(blueprint: Blueprint, index: int, server: McpServerTable) -> Iterator[TrustItem]:

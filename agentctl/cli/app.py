@@ -121,6 +121,10 @@ def _root(
 
 def run_app(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; every error becomes a sentence on stderr."""
+    if sys.stdout.isatty() or sys.stderr.isatty():
+        from agentctl.cli.visible_streams import guard_terminals  # noqa: PLC0415 - only for a terminal
+
+        guard_terminals()
     try:
         result = app(args=arguments, prog_name="agentctl", standalone_mode=False)
         sys.stdout.flush()  # what can't be written is told here, and not by the interpreter's end

@@ -72,7 +72,7 @@ async def drive(parts: RunParts, terminal: Terminal, hub: Hub, device: Device | 
     stops the step and keeps the run; twice leaves at once. SIGTERM stops without another act.
     """
     stop = Stop()
-    stop.leave = partial(_leave, terminal, device, stop)
+    stop.leave = partial(_leave, terminal, device, stop, parts.recorder.run_id)
     ended: list[RunEnd] = []
     async with anyio.create_task_group() as group:
         if device is not None:
@@ -90,11 +90,12 @@ async def drive(parts: RunParts, terminal: Terminal, hub: Hub, device: Device | 
     return end.exit_code
 
 
-def _leave(terminal: Terminal, device: Device | None, stop: Stop) -> None:
+def _leave(terminal: Terminal, device: Device | None, stop: Stop, run_id: str) -> None:
     """Give the terminal back and write the last record, without waiting long for a reader that is stuck."""
     if device is not None:
         device.leave()
-    ending = Ending(exit_code=stop.exit_code, reason=stop.reason)
+    hint = "" if stop.over else f"agentctl resume {run_id}"
+    ending = Ending(exit_code=stop.exit_code, reason=stop.reason, hint=hint)
     last_words = threading.Thread(target=_finish, args=(terminal, ending), daemon=True)
     last_words.start()
     last_words.join(_LAST_WORDS_S)

@@ -77,7 +77,7 @@ def list_models(
 @contextmanager
 def _shown(title: str) -> Iterator[Report]:
     """Show progress on stderr: a bar on a terminal, else one line for each thing begun."""
-    console = Console(stderr=True)
+    console = Console(file=sys.__stderr__)  # past the gate for terminals: a bar moves the cursor
     console.print(title, highlight=False)
     if not console.is_terminal:
         yield _Lines()

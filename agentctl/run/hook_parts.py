@@ -1,6 +1,7 @@
 """Builds the hooks of a run: those of its blueprint, then those of the user's config."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from agentctl.agent.hook import Hook
 from agentctl.agent.hook_command import CommandHook, Ran
@@ -14,6 +15,7 @@ from agentctl.errors import InvalidInput, Position, Problem, ToolError
 from agentctl.executor.api import CommandRequest, Roots, SandboxKind, SandboxPolicy
 from agentctl.executor.api import Processes as ProcessRunner
 from agentctl.locations import config_dir
+from agentctl.run.beside import beside
 from agentctl.run.recorder import RunRecorder
 from agentctl.settings.settings import Settings
 from agentctl.state.cells import CellView
@@ -37,8 +39,8 @@ def hook_members(
         InvalidInput: a hook cannot be loaded or made from its table.
     """
     program = _Program(processes, roots)
-    own = _Maker(blueprint.source.table, code, program, roots)
-    users = _Maker(settings.table, CodeLoader(config_dir(), Trust()), program, roots)
+    own = _Maker(blueprint.source.table, code, program, roots, blueprint.source.path.parent)
+    users = _Maker(settings.table, CodeLoader(config_dir(), Trust()), program, roots, config_dir())
     return (*own.members(blueprint.hooks), *users.members(settings.config.hooks))
 
 
@@ -65,8 +67,11 @@ def run_hooks(members: tuple[Member, ...], recorder: RunRecorder, cells: CellVie
 class _Maker:
     """Makes hooks from the tables of one file."""
 
-    def __init__(self, table: Table, code: CodeLoader, program: "_Program", roots: Roots) -> None:
+    def __init__(
+        self, table: Table, code: CodeLoader, program: "_Program", roots: Roots, folder: Path
+    ) -> None:
         self._table = table
+        self._folder = folder
         self._code = code
         self._program = program
         self._roots = roots
@@ -88,7 +93,7 @@ class _Maker:
         if table.command:
             return CommandHook(
                 table.name,
-                table.command,
+                beside(self._folder, table.command),
                 run=self._program,
                 timeout_s=table.timeout,
                 events=table.events,
@@ -97,6 +102,9 @@ class _Maker:
         if table.builtin:
             if table.builtin == "read_before_write":
                 params = {"workdir": str(self._roots.workdir), **params}
+            command = table.params.get("command")
+            if table.builtin == "notify" and isinstance(command, list | tuple):
+                params["command"] = beside(self._folder, [str(word) for word in command])
             return self._made(_SHIPPED[table.builtin], params, ("hooks", index))
         position = self._table.value_position("hooks", index, "use")
         return self._made(self._code.load(table.use, position=position), params, ("hooks", index, "use"))

@@ -9,6 +9,7 @@ from agentctl.errors import ToolServerMissing
 from agentctl.executor.file_types import Roots
 from agentctl.executor.sandbox_policy import SandboxKind, SandboxPolicy
 from agentctl.records import dataclass
+from agentctl.run.beside import beside
 from agentctl.run.house import House
 from agentctl.run.sandboxing import sandbox_of_all
 from agentctl.settings.settings import Settings
@@ -114,7 +115,7 @@ class _Declared:
         return ServerPlan(
             name=table.name,
             position=str(self.file.position("mcp_servers", self.index)),
-            command=tuple(self._word(place, word) for place, word in enumerate(table.command)),
+            command=beside(self.folder, table.command),
             url=table.url,
             headers=tuple((name, filled.fill(value)) for name, value in table.headers.items()),
             oauth=_oauth(table.oauth, filled),
@@ -129,16 +130,6 @@ class _Declared:
             secrets=tuple(filled.secrets.items()),
             fault=filled.fault,
         )
-
-    def _word(self, place: int, word: str) -> str:
-        """A word that names a file beside the one that names the server means that file, in any workdir.
-
-        The program itself is looked for in PATH, unless it is written as a path.
-        """
-        if not word or (place == 0 and "/" not in word):
-            return word
-        path = self.folder / word
-        return str(path.resolve()) if path.is_file() else word
 
 
 def _oauth(table: McpOauthTable | None, filled: "_Filling") -> OauthPlan | None:

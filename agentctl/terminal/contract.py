@@ -58,9 +58,10 @@ class Looks:
     reasoning: bool = False
 
     def colours(self, environ: Mapping[str, str]) -> bool:
-        """Return whether a terminal gets colours; with `auto` one that can, unless NO_COLOR is set."""
+        """Return whether a terminal gets colours; with `auto` one that can, if the environment allows."""
         if self.color == "auto":
-            return not environ.get("NO_COLOR") and environ.get("TERM", "") not in CANNOT
+            unwanted = environ.get("NO_COLOR") or environ.get("CLICOLOR") == "0"
+            return not unwanted and environ.get("TERM", "") not in CANNOT
         return self.color == "always"
 
 

@@ -29,6 +29,8 @@ _SLOW_S = 0.05
 _SPARE = 2
 _LONG = Row(style="warning", text="longer than the screen: v views it from the top")
 _STOP = Key(kind="control", text="z")
+_INTERRUPT = Key(kind="control", text="c")
+"""Ctrl-C is a signal, and comes as a key only from a terminal that writes keys as codes."""
 
 
 class TerminalGone(Exception):
@@ -86,13 +88,17 @@ class Desk:
         Raises:
             TerminalGone: nobody can type any more.
         """
+        seen = self._size
         while True:
             keys = await self._burst()
             if self.device.lost_modes() and self.device.answers():
                 self.device.enter()
                 self._size = (0, 0)
-            if not keys and (self.device.size() != self._size or stale()):
-                self._size = self.device.size()
+            size = self.device.size()
+            # While a window is dragged its size changes all the time; each redraw would stay above for good.
+            settled, seen = size == seen or self._size == (0, 0), size
+            if not keys and ((size != self._size and settled) or stale()):
+                self._size = size
                 await redraw()
             keys = tuple(key for key in keys if key.kind != "other")
             if len(keys) == 1 and keys[0] == _STOP:
@@ -117,6 +123,9 @@ class Desk:
             if keys or still * _QUIET_S > _PASTE_S:
                 self._decoder.forget()
                 break
+        if _INTERRUPT in keys:
+            self.device.interrupt()
+            return ()
         return keys
 
     async def _read(self, wait_s: float) -> bytes:
@@ -137,6 +146,9 @@ class Desk:
         entry.draw()
         while True:
             keys = await self._burst()
+            if self.device.lost_modes() and self.device.answers():  # a shell gave the terminal back
+                self.device.enter()
+                entry.draw()
             for position, key in enumerate(keys):
                 if key == _STOP:
                     self.device.stop_job()

@@ -132,6 +132,10 @@ class Device:
         except termios.error:
             return False
 
+    def interrupt(self) -> None:
+        """Do what Ctrl-C asks for, where the terminal sent it as a key."""
+        os.kill(os.getpid(), signal.SIGINT)
+
     def stop_job(self) -> None:
         """Do what Ctrl-Z asks for: stop the whole job, with the terminal as it was found."""
         self.leave()

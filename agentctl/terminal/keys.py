@@ -26,14 +26,20 @@ class Key:
     text: str = ""
 
 
-_SEQUENCE = re.compile("\x1b(?:\\[[0-?]*[ -/]*[@-~]|O[@-~]|[^\\[O\x1b])")
-_UNFINISHED = re.compile("\x1b(?:\\[[0-?]*[ -/]*|O)?$")
+_STRING = r"[\]PX^_][^\x07\x1b]{0,4096}"
+"""What a terminal answers when some output asked it for a colour, a clipboard or its name."""
+_SEQUENCE = re.compile(rf"\x1b(?:\[[0-?]*[ -/]*[@-~]|O[@-~]|{_STRING}(?:\x07|\x1b\\)|[^\[O\]PX^_\x1b])")
+_UNFINISHED = re.compile(rf"\x1b(?:\[[0-?]*[ -/]*|O|{_STRING}\x1b?)?$")
 _PASTE_BEGINS, _PASTE_ENDS = "\x1b[200~", "\x1b[201~"
 _SPECIAL = {
     "A": "up", "B": "down", "C": "right", "D": "left", "H": "home", "F": "end",
     "1~": "home", "4~": "end", "5~": "pageup", "6~": "pagedown", "7~": "home", "8~": "end",
 }  # fmt: skip
 _PASTE_LIMIT = 1_000_000
+_CODE = re.compile(r"\x1b\[(\d+)(?::\d*)*(?:;(\d+)(?::(\d+))?)?u")
+"""A key as the newer keyboard protocols write it, which a program that crashed can leave switched on."""
+_CONTROL, _RELEASED = 4, "3"
+_TYPES_NOTHING = 0xE000
 
 
 class KeyDecoder:
@@ -103,8 +109,21 @@ class KeyDecoder:
             self._text = self._text[1:]
             return [Key(kind="escape")]
         self._text = self._text[found.end() :]
+        if coded := _CODE.fullmatch(found[0]):
+            return [_coded(coded)]
         name = _SPECIAL.get(found[0][2:])
         return [Key(kind="special", text=name) if name else Key(kind="other")]
+
+
+def _coded(found: re.Match[str]) -> Key:
+    number, modifiers = int(found[1]), int(found[2] or 1) - 1
+    if found[3] == _RELEASED or number >= _TYPES_NOTHING or modifiers & ~1 & ~_CONTROL:
+        return Key(kind="other")
+    if number == ord("\x1b"):
+        return Key(kind="escape")
+    if modifiers & _CONTROL:
+        return Key(kind="control", text=chr(number).lower())
+    return _typed(chr(number))
 
 
 def _typed(letter: str) -> Key:

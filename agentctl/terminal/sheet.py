@@ -15,7 +15,7 @@ from agentctl.protocol.effects import (
 )
 from agentctl.protocol.questions import ApprovalQuestion, PersonQuestion
 from agentctl.records import dataclass
-from agentctl.terminal.visible import cells, exact, mixed_scripts, wrap
+from agentctl.terminal.visible import cells, exact, mixed_scripts, right_to_left, wrap
 
 Style: TypeAlias = Literal["head", "plain", "dim", "added", "removed", "warning", "keys"]
 
@@ -50,6 +50,8 @@ def approval_rows(question: ApprovalQuestion, *, others: tuple[ApprovalQuestion,
     yield from framed(question.preview)
     for word in mixed_scripts(question.preview):
         yield _row("warning", f"careful: {word} mixes letters of several scripts that look alike")
+    for word in right_to_left(question.preview):
+        yield _row("warning", f"careful: {word} runs from right to left, and may stand elsewhere than shown")
     yield from _why(question.decision)
     if question.would_remember:
         yield _row("dim", "would be remembered: " + "  ".join(question.would_remember))

@@ -66,6 +66,16 @@ def mixed_scripts(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
+def right_to_left(text: str) -> tuple[str, ...]:
+    """Return the words of `text` that many terminals reorder, with what stands next to them."""
+    if text.isascii():
+        return ()
+    found = [
+        word for word in text.split() if any(unicodedata.bidirectional(one) in ("R", "AL") for one in word)
+    ]
+    return tuple(dict.fromkeys(found))
+
+
 def _counted_lines(found: re.Match[str]) -> str:
     return f"\n⟨{found[0].count(chr(10)) - 1} blank lines⟩\n"
 

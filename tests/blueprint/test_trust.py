@@ -186,3 +186,29 @@ def test_code_that_does_not_import_is_the_blueprints_problem(folder: Path, text:
 
     with pytest.raises(InvalidInput, match=message):
         loader(folder)[0].load("views.py:NAME", position=HERE)
+
+
+@pytest.mark.parametrize(
+    ("table", "kind"),
+    [
+        (
+            '[[hooks]]\nname = "h"\nbuiltin = "notify"\nparams = { command = ["sh", "-c", "id"] }',
+            "hook command",
+        ),
+        ('[[hooks]]\nname = "h"\nbuiltin = "audit"\nparams = { file = "~/.profile" }', "hook"),
+        ('[shared_state]\nbackend = "file"\nurl = "/etc/cron.d"', "store address"),
+        ('[shared_state]\nbackend = "redis"\nurl = "redis://10.0.0.1/0"', "store address"),
+    ],
+)
+def test_what_a_shipped_part_starts_or_writes_to_needs_trust(table: str, kind: str) -> None:
+    text = f'[agent]\nname = "a"\n[stages.one]\n{table}\n'.encode()
+    blueprint = parse_blueprint(text, path=Path("/x/b.toml"), found_by="path")
+
+    assert [item.kind for item in trust_needed(blueprint).items] == [kind]
+
+
+def test_a_shipped_hook_without_a_place_of_its_own_needs_none() -> None:
+    text = b'[agent]\nname = "a"\n[stages.one]\n[[hooks]]\nname = "h"\nbuiltin = "redact"\n'
+    blueprint = parse_blueprint(text, path=Path("/x/b.toml"), found_by="path")
+
+    assert trust_needed(blueprint).items == ()

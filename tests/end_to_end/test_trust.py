@@ -1,5 +1,6 @@
 """A blueprint's own code runs only after a person trusted it: by a flag, or at the terminal, once."""
 
+import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -99,3 +100,17 @@ def test_a_resumed_run_does_not_take_code_that_changed_meanwhile(bench: Bench, c
 
     resumed = bench.agentctl("resume", "last", "--limit", "steps=9", "--trust", digest)
     assert resumed.code == 0, resumed.err
+
+
+def test_the_hook_that_was_trusted_runs_and_not_one_of_that_name_in_the_workdir(bench: Bench) -> None:
+    """The workdir is where the model may write."""
+    for folder, word in ((bench.folder, "trusted"), (bench.workdir, "planted")):
+        (folder / "hook.sh").write_text(
+            f"cat > /dev/null; echo {word} >> {bench.folder}/ran\n", encoding="utf-8"
+        )
+    table = 'use = "hook.py:H"'
+    blueprint = bench.blueprint(BLUEPRINT.replace(table, 'command = ["sh", "hook.sh"]'))
+    (digest,) = re.findall(r"--trust (\w{16,})", bench.agentctl("run", blueprint, "go").err)
+
+    assert bench.agentctl("run", blueprint, "go", "--trust", digest).code == 0
+    assert set((bench.folder / "ran").read_text("utf-8").split()) == {"trusted"}
