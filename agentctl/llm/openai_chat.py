@@ -72,7 +72,9 @@ class OpenAiChat:
 def _sampling(request: ModelRequest, target: Target) -> JsonObject:
     found: JsonObject = {}
     if request.max_output_tokens is not None:
-        found[target.word("max_tokens") or "max_tokens"] = request.max_output_tokens
+        # OpenAI's models that think refuse the older name wherever they are served.
+        name = "max_completion_tokens" if target.facts.thinking == "effort" else "max_tokens"
+        found[target.word("max_tokens") or name] = request.max_output_tokens
     if request.temperature is not None and target.facts.sampling is not False:
         found["temperature"] = request.temperature
     if request.stop:

@@ -196,6 +196,14 @@ def test_no_effort_is_the_least_where_a_model_cannot_do_without(to: str) -> None
     assert (body.get("reasoning_effort") or body["reasoning"]["effort"]) == "minimal"
 
 
+def test_a_model_that_thinks_gets_its_limit_by_its_own_name_wherever_it_is_served() -> None:
+    def names(**facts: Any) -> set[str]:
+        return set(sent(user_text("go"), facts=ModelFacts(**facts), max_output_tokens=9))
+
+    assert "max_completion_tokens" in names(thinking="effort")
+    assert "max_tokens" in names(thinking="none")
+
+
 def test_no_effort_is_asked_of_a_model_that_has_none() -> None:
     facts = ModelFacts(thinking="none")
     assert "reasoning_effort" not in sent(user_text("go"), facts=facts, reasoning_effort="low")
