@@ -294,16 +294,32 @@ def _let(sink: Sink, call: Call) -> None:
 
 def _wait(sink: Sink, call: Call) -> None:
     sink.emit(call, needs_rule=False)
-    if any(text_of(word).startswith("-p") for word in call.words[1:]):
+    options, _ = _options(sink, call)
+    if options is None or "p" in options:
         sink.flag("`wait -p` evaluates the name it is given")
 
 
 def _jobs(sink: Sink, call: Call) -> None:
     sink.emit(call)
-    if any(text_of(word).startswith("-x") for word in call.words[1:2]):
+    options, rest = _options(sink, call)
+    if options is None or "x" in options:
         sink.flag("`jobs -x` runs the command it is given")
-        if len(call.words) > 2:  # noqa: PLR2004
-            sink.run(call.inner(call.words[2:], needs_rule=False))
+        if rest:
+            sink.run(call.inner(rest, needs_rule=False))
+
+
+def _options(sink: Sink, call: Call) -> tuple[str | None, list[AnyWord]]:
+    """Return the letters before the first operand, None where a word may be either, and what follows."""
+    letters = ""
+    for at, word in enumerate(call.words[1:], 1):
+        if word == "--":
+            return letters, call.words[at + 1 :]
+        if not isinstance(word, str):
+            return letters if sink.counts(word) else None, call.words[at + 1 :]
+        if not word.startswith("-") or word == "-":
+            return letters, call.words[at:]
+        letters += word[1:]
+    return letters, []
 
 
 _BUILTIN_ODD = _passes_on("runs a command of the shell")

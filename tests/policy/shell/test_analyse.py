@@ -36,6 +36,8 @@ def writes(line: str) -> list[str]:
         ("time -\\\np\\\n -\\\n-\\\n a", [("a",)]),
         ("time -- -p a", [("-p", "a")]),
         ("time '--' a", [("--", "a")]),
+        ("a & p=$!; wait $p", [("a",), ("wait", "$p")]),
+        ("a & wait $! %1", [("a",), ("wait", "$!", "%1")]),
         ("cp f{,.bak}", [("cp", "f", "f.bak")]),
         ("echo x # it's\nrm y", [("echo", "x"), ("rm", "y")]),
         ("cat <<'E' | sh2\n$(rm x)\nE\nnext", [("cat",), ("sh2",), ("next",)]),
@@ -60,6 +62,7 @@ def test_every_command_of_a_clear_line_is_listed(line: str, expected: list[tuple
         "git log &&&",
         "ls &&", "{ && ls; }", "ls *(e:x:)", "echo x >& '$(rm)'", "echo x > $f", "'open", "cat <<E",
         "echo $(time -p [[ a > f ]])",
+        "jobs -sx rm f", "jobs -s -x -- rm f", "jobs $x rm f", "wait -np 'a[$(rm)]'", "v='-p a[$(rm)]'; wait $v",
         "cat <(time ! [[ a > f ]])",
     ],
 )  # fmt: skip
