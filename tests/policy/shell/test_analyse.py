@@ -62,7 +62,8 @@ def test_every_command_of_a_clear_line_is_listed(line: str, expected: list[tuple
         "git log &&&",
         "ls &&", "{ && ls; }", "ls *(e:x:)", "echo x >& '$(rm)'", "echo x > $f", "'open", "cat <<E",
         "echo $(time -p [[ a > f ]])",
-        "jobs -sx rm f", "jobs -s -x -- rm f", "jobs $x rm f", "wait -np 'a[$(rm)]'", "v='-p a[$(rm)]'; wait $v",
+        "jobs -sx rm f", "jobs -s -x -- rm f", "jobs $x rm f", "wait -np 'a[$(rm)]'",
+        "v='-p a[$(rm)]'; wait $v",
         "cat <(time ! [[ a > f ]])",
     ],
 )  # fmt: skip
