@@ -52,11 +52,16 @@ run: setup
 	@$(BIN)/agentctl models install || true
 	$(BIN)/agentctl run scout "$(QUESTION)" $(shell (: </dev/tty) 2>/dev/null || echo '--allow grep')
 
+# The dice of the property and fuzz tests fall by the files of the commit: what fails here fails everywhere, and each
+# commit tries something else. `make test SEED=N` throws others.
+SEED ?= $(or $(shell git rev-parse 'HEAD^{tree}' 2>/dev/null | tr -dc 1-9 | cut -c 1-8),1)
+PYTEST = FUZZ_SEED=$(SEED) $(BIN)/python -m pytest -q --hypothesis-seed=$(SEED)
+
 test: setup services servers
-	$(BIN)/python -m pytest -q -m "not slow and not local_model"
+	$(PYTEST) -m "not slow and not local_model"
 
 test-all: setup services servers conformance
-	$(BIN)/python -m pytest -q -m "not local_model"
+	$(PYTEST) -m "not local_model"
 
 check: setup
 	$(BIN)/ruff check .
