@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -16,7 +17,7 @@ from agentctl.interaction.unattended import what_instead
 from agentctl.policy.budgets import Budgets, CallCost, Reservation, StepCost, may_write
 from agentctl.policy.containment import refused_place
 from agentctl.policy.cover import Lifts, after_answer, cover, decide_and_cover, used_grants
-from agentctl.policy.decide import decide, decide_as_a_whole
+from agentctl.policy.decide import decide, decide_as_a_whole, readable_below
 from agentctl.policy.grants import key_rule, propose
 from agentctl.policy.layers import BoundRule, Layers, bind_rules
 from agentctl.policy.narrow import narrowed, unseen
@@ -117,8 +118,9 @@ class ToolState:
         if output is not None:
             own.append(submit_output_tool(output))
         self.stage, self._own = stage, tuple(own)
-        self.place = replace(self.parts.place, stage=stage.name, sandbox=stage.sandbox)
         self.layers = self.parts.layers.in_stage(stage.permissions)
+        below = partial(readable_below, layers=self.layers)
+        self.place = replace(self.parts.place, stage=stage.name, sandbox=stage.sandbox, readable_below=below)
         self.parts.grants.enter_stage(index)
         if stage.ceilings is not None:
             self.parts.budgets.set_ceilings(stage.ceilings)

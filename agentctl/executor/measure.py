@@ -1,6 +1,7 @@
 """What commands wrote: the workdir before and after, for write budgets.
 
-A file made or replaced counts its size, a file changed in place its growth, and each one counts as a file.
+A file made or replaced counts its size, a file changed in place its growth, one that was only renamed or
+linked nothing, and each one counts as a file.
 The state before is the last one known, and of what changed since only that counts which changed after the
 command began: so one walk a command is enough, and none where the kernel counted no write and no directory
 changed.
@@ -83,13 +84,17 @@ def compare(before: WorkdirState, after: WorkdirState, own: Mapping[bytes, FileK
     since = before.taken_ns - _CLOCK_STEP_NS
     counted = 0
     changed: list[bytes] = []
+    stood = _Stood(before.files)
     for path, key in after.files.items():
         old = before.files.get(path)
         if key == old or key[3] < since or own.get(path) == key:
             continue
         changed.append(path)
         inode, size = key[:2]
-        counted += max(0, size - old[1]) if old is not None and old[0] == inode else size
+        if old is not None and old[0] == inode:
+            counted += max(0, size - old[1])
+        elif key[2] > before.taken_ns or key[:3] not in stood:
+            counted += size
     if after.complete and before.complete:
         gone = before.files.keys() - after.files.keys()
         changed += [path for path in gone if _changed_directory(path.rpartition(b"/")[0], after, since)]
@@ -98,6 +103,22 @@ def compare(before: WorkdirState, after: WorkdirState, own: Mapping[bytes, FileK
         files=len(changed),
         paths=tuple(shown_name(path) for path in sorted(changed)[:_NAMED]),
     )
+
+
+class _Stood:
+    """The contents that stood somewhere before: inode, size and time of content, by which a move is told.
+
+    The inode alone would not do: a disk gives a freed one to the next file that is made.
+    """
+
+    def __init__(self, files: Mapping[bytes, FileKey]) -> None:
+        self._files = files
+        self._known: set[tuple[int, ...]] | None = None
+
+    def __contains__(self, content: tuple[int, ...]) -> bool:
+        if self._known is None:
+            self._known = {key[:3] for key in self._files.values()}
+        return content in self._known
 
 
 def any_change_seen(before: WorkdirState, own: Mapping[bytes, FileKey]) -> bool:

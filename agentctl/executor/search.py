@@ -32,7 +32,6 @@ _SPAN = 16_384
 _OVERLAP = 1024
 _FEW_OPTIONAL = 4
 _SPARE_S = 5
-_SPARE_S = 5
 _MAX_LINE = 1 << 22
 """Bytes of a line that are looked at at all."""
 
@@ -264,9 +263,6 @@ class ChildSearch:
 def main() -> None:
     """Search as the JSON on standard input says, and print the result as JSON."""
     asked = json.load(sys.stdin)
-    # Whoever waits for this kills it in time; should they be gone, the kernel does.
-    seconds = int(asked["request"]["timeout_s"]) + _SPARE_S
-    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
     # Whoever waits for this kills it in time; should they be gone, the kernel does.
     seconds = int(asked["request"]["timeout_s"]) + _SPARE_S
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))

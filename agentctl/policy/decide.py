@@ -1,6 +1,6 @@
 """Judge a call: its tool's own entry and each of its effects, by every layer; the strictest wins."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from agentctl.errors import Position
 from agentctl.policy.judge import HELD_RANK, judge, judge_where_named
@@ -45,6 +45,16 @@ def decide_as_a_whole(tool: str, layers: Layers) -> Decision:
     own = judge_where_named(tool, layers)
     above = judge(followed, None, layers)
     return conclude(tool, (above,) if own is None else (own, above))
+
+
+def readable_below(base: str, *, layers: Layers) -> Callable[[str], bool]:
+    """Return what tells whether a path below `base` may be read as freely as `base` itself. Pure."""
+    above = decide("read_file", (ReadPath(path=base),), layers).verdict
+
+    def readable(path: str) -> bool:
+        return decide("read_file", (ReadPath(path=path),), layers).verdict <= above
+
+    return readable
 
 
 def conclude(tool: str, judgements: tuple[Judgement, ...]) -> Decision:

@@ -116,6 +116,11 @@ class Prepared:
     Until a person has approved a call with this very source, only a launch flag lets one through."""
 
 
+def _anything(path: str) -> bool:
+    del path
+    return True
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolPlace:
     """Where calls are prepared: the agent's view of the machine."""
@@ -126,6 +131,9 @@ class ToolPlace:
     """The run's own temp folder; counts as workdir."""
     why_protected: Callable[[str], str]
     """Why writing a resolved path is protected always (`git internals`), or empty; pure."""
+    readable_below: Callable[[str], Callable[[str], bool]] = lambda _: _anything
+    """For a directory that may be read: tells of each resolved path in it whether rules let it be read as
+    freely as the directory itself. A rule on a part is not lifted by looking at the whole; pure."""
     read_paths: tuple[Path, ...] = ()
     """Directories outside that may be read: declared by the blueprint and granted by the user."""
     home: Path = Path("/")

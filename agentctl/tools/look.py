@@ -1,6 +1,8 @@
 """`read_file`, `list_dir`, `glob` and `grep`: looking at files, in pages, with true totals."""
 
 from base64 import b64encode
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Annotated
 
 from agentctl.executor.api import (
@@ -173,7 +175,11 @@ class _Look:
 
         async def act(context: ActContext) -> ToolOutput:
             del context
-            return _grep_output(path, await self.files.grep(path, request))
+            found = await self.files.grep(path, request)
+            if path.kind is PathKind.FILE:
+                return _grep_output(path, found)
+            readable = place.readable_below(str(path.path))
+            return _grep_output(path, *_without_kept(path, found, readable))
 
         preview = f"grep {arguments.pattern!r} in {path.path}"
         return Prepared(effects=(reads(path),), act=act, preview=preview, read_only=True)
@@ -241,7 +247,17 @@ def _found_output(path: ResolvedPath, listing: Listing) -> ToolOutput:
     )
 
 
-def _grep_output(path: ResolvedPath, result: GrepResult) -> ToolOutput:
+def _without_kept(
+    base: ResolvedPath, result: GrepResult, readable: Callable[[str], bool]
+) -> tuple[GrepResult, int]:
+    """Return the matches in files that may be read, and in how many others there were some."""
+    names = {match.path for match in result.matches}
+    kept = {name for name in names if not readable(str(base.path / name))}
+    matches = tuple(match for match in result.matches if match.path not in kept)
+    return replace(result, matches=matches), len(kept)
+
+
+def _grep_output(path: ResolvedPath, result: GrepResult, kept: int = 0) -> ToolOutput:
     lines: list[str] = []
     before: Match | None = None
     for match in result.matches:
@@ -251,7 +267,9 @@ def _grep_output(path: ResolvedPath, result: GrepResult) -> ToolOutput:
         lines.append(f"{_joined(path, match.path)}{mark}{match.line}{mark}{match.text}")
         before = match
     if not lines:
-        lines.append(f"[no match in {result.files_searched:,} files]")
+        lines.append(f"[no match in {result.files_searched - kept:,} files]")
+    if kept:
+        lines.append(f"[left out: matches in {kept} files that a rule keeps from being read like the rest]")
     if result.timed_out:
         lines.append("[stopped: the search took too long; name a directory or a simpler pattern]")
     elif result.more:
@@ -266,7 +284,7 @@ def _grep_output(path: ResolvedPath, result: GrepResult) -> ToolOutput:
         structured={
             "path": path.shown,
             "matches": matches,
-            "files_searched": result.files_searched,
+            "files_searched": result.files_searched - kept,
             "more": result.more or result.timed_out,
         },
     )

@@ -29,7 +29,7 @@ async def changed_by(hands: Hands, command: str, sandbox: SandboxPolicy = NO_SAN
         ("printf 123 >> old", 3, 1),
         ("printf 12 > old", 0, 1),
         ("cp old new", 100, 1),
-        ("mv old moved", 100, 2),
+        ("mv old moved", 0, 2),
         ("rm old", 0, 1),
         ("touch empty", 0, 1),
         ("sed -i s/a/b/ old", 100, 1),
@@ -147,3 +147,29 @@ async def test_free_bytes_of_a_place_that_is_not_there_yet(hands: Hands, workdir
 
     assert abs(free - await hands.executor.free_bytes(workdir)) < 1 << 30
     assert free > 0
+
+
+@pytest.mark.parametrize(
+    ("line", "counted"),
+    [
+        ("mv src dst", 0),
+        ("mv dir other", 0),
+        ("ln src dst", 0),
+        ("ln -s src dst", 0),
+        ("mv src dir/f", 0),
+        ("cp src dst", 3000),
+        ("cp -p src dst", 3000),
+        ("mv src dst; printf 12345 >> dst", 3005),
+        ("rm src; head -c 3000 /dev/zero > dst", 3000),
+        ("truncate -s 1M src", (1 << 20) - 3000),
+    ],
+)
+async def test_a_rename_or_a_link_costs_no_bytes(
+    hands: Hands, workdir: Path, line: str, counted: int
+) -> None:
+    (workdir / "dir").mkdir()
+    for name in ("src", "dir/f"):
+        (workdir / name).write_text("s" * 3000)
+        os.utime(workdir / name, (1_000_000_000, 1_000_000_000))
+
+    assert (await changed_by(hands, line)).counted_bytes == counted

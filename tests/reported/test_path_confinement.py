@@ -5,6 +5,7 @@ import json
 import re
 from pathlib import Path
 from time import monotonic
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,7 @@ from agentctl.executor.api import Roots, WriteMode
 from agentctl.executor.local import LocalExecutor
 from agentctl.policy.paths import Place
 from agentctl.policy.protected import protected_paths
+from agentctl.testing.play import approve
 from tests.reported.cases import Case, each_case, nobody_reads
 from tests.reported.desk import Desk, call, permissions
 
@@ -207,3 +209,41 @@ async def test_a_place_where_no_file_can_be_is_told_and_ends_no_run(desk: Desk) 
 
     assert [one.outcome for one in told] == ["failed"] * 4
     assert content(desk.work / "file") == "plain\n"
+
+
+@pytest.mark.parametrize("rule", [{"deny": ["secrets/**", ".env"]}, {"ask": ["secrets/**", ".env"]}])
+async def test_a_search_shows_nothing_of_files_that_a_rule_keeps(desk: Desk, rule: dict[str, Any]) -> None:
+    (desk.work / "secrets").mkdir()
+    for name in ("secrets/key", ".env", "open.txt"):
+        (desk.work / name).write_text(f"word in {name}\n")
+    (desk.work / "link").symlink_to("secrets")
+
+    told = await desk.calls(
+        call("grep", pattern="word"),
+        call("grep", pattern="word", path=str(desk.work), context=2),
+        call("grep", pattern="word", path="secrets"),
+        call("grep", pattern="word", path=".env"),
+        call("grep", pattern="word", path="link"),
+        rules=permissions(read_file={"default": "allow", **rule}),
+        allow=(),
+    )
+
+    assert [one.outcome for one in told] == ["ok", "ok", "denied", "denied", "denied"]
+    for found in told[:2]:
+        assert "word in open.txt" in found.text
+        assert "left out: matches in 2 files" in found.text
+        assert not re.search("word in (secrets|.env)", f"{found.text}{found.structured}")
+
+
+async def test_what_a_person_let_be_read_is_searched(desk: Desk) -> None:
+    (desk.work / "secrets").mkdir()
+    (desk.work / "secrets" / "key").write_text("a word\n")
+
+    (found,) = await desk.calls(
+        call("grep", pattern="word", path="secrets"),
+        rules=permissions(read_file={"default": "allow", "ask": ["secrets/**"]}),
+        allow=(),
+        answers=approve,
+    )
+
+    assert "a word" in found.text
