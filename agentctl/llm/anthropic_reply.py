@@ -52,10 +52,7 @@ class MessagesAssembler:
                 self._seen = True
                 self._start(str(event.get("index")), member(event, "content_block"))
             case "message_start":
-                self._seen = True
-                message = member(event, "message")
-                self._response_id = text_member(message, "id")
-                self._count(member(message, "usage"))
+                self._begin(member(event, "message"))
             case "message_delta":
                 self._seen = True
                 self._stopped(member(event, "delta"))
@@ -72,12 +69,8 @@ class MessagesAssembler:
         """Take one message."""
         if text_member(body, "type") != "message" and "content" not in body:
             return
-        self._seen = self._done = True
-        self._response_id = text_member(body, "id")
-        for index, block in enumerate(members(body, "content")):
-            self._start(str(index), block)
-        self._stopped(body)
-        self._count(member(body, "usage"))
+        self._done = True
+        self._begin(body)
 
     def done(self) -> bool:
         """Return whether `message_stop` was seen."""
@@ -113,6 +106,15 @@ class MessagesAssembler:
             model=self._context.target.name,
             response_id=self._response_id,
         )
+
+    def _begin(self, message: JsonObject) -> None:
+        """A stream may open with a message that holds something already, even all of it."""
+        again, self._seen = self._seen, True
+        self._response_id = text_member(message, "id")
+        for index, block in enumerate([] if again else members(message, "content")):
+            self._start(str(index), block)
+        self._stopped(message)
+        self._count(member(message, "usage"))
 
     def _start(self, index: str, block: JsonObject) -> None:
         match text_member(block, "type"):
@@ -173,6 +175,9 @@ class MessagesAssembler:
         reason = text_member(delta, "stop_reason")
         if reason:
             self._stop = _STOPS.get(reason, "end")
+        declined = text_member(member(delta, "stop_details"), "explanation")
+        if declined:
+            self._parts.refusal(declined)
 
     def _count(self, usage: JsonObject) -> None:
         """A later figure replaces an earlier one; a null or missing one changes nothing."""

@@ -6,7 +6,7 @@ import pytest
 from adapters import chunk, sse, told
 
 from agentctl.llm.base import ModelCallFailed
-from agentctl.protocol.messages import AssistantMessage, ReasoningPart
+from agentctl.protocol.messages import AssistantMessage, ReasoningPart, RefusalPart
 
 pytestmark = pytest.mark.anyio
 
@@ -319,3 +319,25 @@ async def test_responses_arguments_told_only_at_their_end_are_read() -> None:
 async def test_responses_an_answer_that_is_still_being_made_is_not_whole() -> None:
     body = {"object": "response", "id": "r", "status": "in_progress", "output": []}
     assert (await told(body, of="openai:m")).stop == "incomplete"
+
+
+async def test_anthropic_a_stream_may_open_with_all_that_it_has() -> None:
+    block = {"type": "tool_use", "id": "t", "name": "f", "input": {"a": 1}}
+    start = {
+        "type": "message_start",
+        "message": {"id": "m", "content": [block], "stop_reason": "tool_use", "usage": {"output_tokens": 4}},
+    }
+    message = await told(sse(start, start, {"type": "message_stop"}, done=False), of="anthropic:m")
+    assert calls(message) == [("t", "f", {"a": 1})]
+    assert (message.stop, message.usage.output_tokens) == ("tool_calls", 4)
+
+
+@pytest.mark.parametrize("streamed", [True, False])
+async def test_anthropic_a_model_that_declines_says_why(*, streamed: bool) -> None:
+    end = {"stop_reason": "refusal", "stop_details": {"type": "refusal", "explanation": "not that"}}
+    body: object = {"type": "message", "content": [], **end}
+    if streamed:
+        start = {"type": "message_start", "message": {"id": "m", "content": [], "stop_reason": None}}
+        body = sse(start, {"type": "message_delta", "delta": end}, {"type": "message_stop"}, done=False)
+    message = await told(body, of="anthropic:m")
+    assert (message.parts, message.stop) == ((RefusalPart(text="not that"),), "refusal")
