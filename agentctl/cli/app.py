@@ -173,7 +173,7 @@ def report_machine(error: OSError) -> int:
     else:
         where = f": {str(error.filename)!r}"
     sys.stderr.write(f"agentctl: the machine refused: {file_fault(error)}{where}\n")
-    sys.stderr.write("  hint: what was committed is safe in the journal: agentctl runs list\n")
+    sys.stderr.write("  hint: what was committed is safe in the journal; AGENTCTL_DEBUG=1 shows more\n")
     return int(ExitCode.FAILED)
 
 

@@ -73,6 +73,8 @@ def list_hooks(blueprint: BlueprintName, *, trust: Trusted = "", as_json: AsJson
         sys.stdout.write(
             f"{row['name']}  ({row['from']}, on_error {row['on_error']})  {events or 'no events'}\n"
         )
+    if not rows:
+        sys.stderr.write("no hooks: neither the blueprint nor your config has any\n")
     return 0 if rows else 1
 
 

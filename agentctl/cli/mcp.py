@@ -71,6 +71,8 @@ def list_servers(
     else:
         for row in rows:
             typer.echo(_shown(row))
+        if not rows:
+            typer.echo("no MCP servers: name one under [[mcp_servers]] in your config", err=True)
     return int(ExitCode.TOOL_SERVER if any(row.get("why") for row in rows) else ExitCode.FINISHED)
 
 

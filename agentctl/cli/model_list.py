@@ -8,10 +8,12 @@ import anyio
 import typer
 
 from agentctl.cli.providers import service_config
+from agentctl.errors import UsageError
 from agentctl.llm.catalogue import Price, load_catalogue
 from agentctl.llm.listing import ListedModel, ListedProvider, list_providers
 from agentctl.llm.local_catalogue import known_models, obstacle_to
 from agentctl.settings.load import load_settings
+from agentctl.toml.words import nearest
 
 _LOCAL = "local"
 _THOUSAND, _MILLION = 1000, 1_000_000
@@ -23,7 +25,7 @@ def print_models(providers: Sequence[str], *, as_json: bool) -> None:
     A service that is named, and every one on this machine, is asked.
 
     Raises:
-        InvalidInput: a name is not known.
+        UsageError: a name is not known.
     """
     found = [_embedded()] if not providers or _LOCAL in providers else []
     others = [name for name in providers if name != _LOCAL]
@@ -31,6 +33,7 @@ def print_models(providers: Sequence[str], *, as_json: bool) -> None:
         settings = load_settings()
         config = service_config(settings)
         catalogue = load_catalogue(settings.config.models)
+        _check_known(others, (*catalogue.services, *config.providers))
         found += anyio.run(list_providers, config, catalogue, others)
     if as_json:
         typer.echo(json.dumps([asdict(one) for one in found], indent=2, ensure_ascii=False))
@@ -40,6 +43,17 @@ def print_models(providers: Sequence[str], *, as_json: bool) -> None:
         typer.echo(f"{provider.name} ({provider.title}): {mark}; {provider.state}; {provider.origin}")
         for model in provider.models if provider.ready or providers else ():
             typer.echo(f"  {_line(model)}")
+
+
+def _check_known(names: Sequence[str], known: Sequence[str]) -> None:
+    for name in names:
+        if name not in known:
+            near = nearest(name, [_LOCAL, *known])
+            meant = f" Did you mean {near!r}?" if near else ""
+            raise UsageError(
+                f"There is no model service {name!r}.{meant}",
+                hint="agentctl models list  shows all; [providers.NAME] in your config adds others",
+            )
 
 
 def _embedded() -> ListedProvider:

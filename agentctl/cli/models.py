@@ -59,9 +59,12 @@ def verify_model(name: str = _NAME) -> None:
 
 @app.command("rm")
 def remove_model(name: str = typer.Argument(..., metavar="NAME", help="Which model.")) -> None:
-    """Delete an installed model's file, and what an interrupted install left."""
+    """Delete an installed model's file, and what an interrupted install left. Exit 1 where nothing was."""
     model = known_model(name)
-    typer.echo(f"{model.name}: {remove(model) / 1e6:,.0f} MB freed")
+    freed = remove(model)
+    if not freed:
+        raise RunFailed(f"{model.name} is not installed.", hint="agentctl models list")
+    typer.echo(f"{model.name}: {freed / 1e6:,.0f} MB freed")
 
 
 @app.command("list")

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from agentctl.cli.peer_rules import LISTS, Imported, only_mapping, texts_of
+from agentctl.cli.peer_rules import LISTS, Imported, no_texts_of, only_mapping, texts_of
 from agentctl.policy.shell.analyse import analyse
 from agentctl.protocol.effects import RunProgram
 
@@ -41,6 +41,8 @@ def import_claude(settings: Mapping[str, object]) -> Imported:
     for name in LISTS:
         for rule in texts_of(permissions.get(name)):
             _rule(imported, name, rule)
+        for odd in no_texts_of(permissions.get(name)):
+            imported.note(odd, f"{name} holds it, and it is no text", carried=False)
     for path in texts_of(permissions.get("additionalDirectories")):
         imported.read_paths.append(path)
         imported.note(path, "may be read; writes stay inside the workdir")

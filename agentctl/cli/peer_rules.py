@@ -37,6 +37,11 @@ class Imported:
     """Call, expected decision, reason."""
     notes: list[Note] = field(default_factory=list)
 
+    @property
+    def empty(self) -> bool:
+        """Whether nothing at all was read."""
+        return not (self.patterns or self.words or self.read_paths or self.tests or self.notes)
+
     def word(self, tool: str, into: str) -> None:
         """Add a rule for a tool as a whole."""
         self.words.setdefault(tool, []).append(into)
@@ -115,6 +120,12 @@ def texts_of(value: object) -> list[str]:
     if isinstance(value, str):
         return [value]
     return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
+
+
+def no_texts_of(value: object) -> list[str]:
+    """Return as JSON what `texts_of` leaves out; null counts as nothing."""
+    items = value if isinstance(value, list) else [value]
+    return [json.dumps(item, default=str) for item in items if item is not None and not isinstance(item, str)]
 
 
 def _key(name: str) -> str:

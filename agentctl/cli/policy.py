@@ -187,6 +187,8 @@ def import_rules(
     """
     text = given_text(file, what="rules")
     imported = _imported(peer, file, text)
+    if imported.empty:
+        sys.stderr.write(f"agentctl: {file} holds nothing that is read as a rule of {peer.value}.\n")
     toml = imported.toml(f"{peer.value}: {file.name}")
     if json:
         notes: list[JsonValue] = [

@@ -101,11 +101,17 @@ def replay(
     return int(ExitCode.FAILED) if found else 0
 
 
+_POLICY = "--policy takes a file that is written like your config.toml"
+
+
 async def _replay(run: str, policy: str, until: int, trust: str) -> list[Difference]:
     past = await _past(run, until)
     blueprint = past.state.blueprint()
     if policy and not await anyio.Path(policy).is_file():
-        raise UsageError(f"There is no policy file {policy!r}.")
+        folder = await anyio.Path(policy).is_dir()
+        raise UsageError(
+            f"The policy {policy!r} is {'a directory' if folder else 'not there'}.", hint=_POLICY
+        )
     # No service is called, so no key is wanted: every model is opened as a script that nobody reads.
     scripted = Override(path=("model", "use"), text="scripted:", source="replay")
     settings = load_settings((scripted,), file=Path(policy) if policy else None)

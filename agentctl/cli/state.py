@@ -14,7 +14,7 @@ from agentctl.blueprint.load import load_blueprint
 from agentctl.blueprint.trust import Trust
 from agentctl.cli.command_app import command_app
 from agentctl.cli.reading import opened_journal
-from agentctl.cli.run_state import AsJson, Run, RunState, absent, commit_by_person, read_run_state
+from agentctl.cli.run_state import ABSENT, AsJson, Run, RunState, absent, commit_by_person, read_run_state
 from agentctl.errors import ExitCode, Position, StateConflict, UsageError
 from agentctl.journal.states import verify_cells
 from agentctl.journal.store import Fault
@@ -23,10 +23,11 @@ from agentctl.protocol.commands import Command, FoldValue, Merge, RemoveValue, S
 from agentctl.protocol.values import JsonObject, JsonValue
 from agentctl.run.resume import replay_whole
 from agentctl.run.snapshots import verify_run
-from agentctl.state.cells import Address
+from agentctl.state.cells import Address, Cell
 from agentctl.state.document import compact
 from agentctl.state.folds import FoldFunction
 from agentctl.state.keys import SCOPES, KeyDefinition, KeyTable
+from agentctl.toml.words import nearest
 
 app = command_app("The typed state of a run's thread: list, read, write, verify, migrate.")
 
@@ -83,7 +84,7 @@ def get(
     address = _address(state, key, scope)
     cell = state.cells.at(address) if address else None
     if address is None or cell is None:
-        return absent(f"{key!r} is absent")
+        return absent(f"{key!r} is absent{_meant(state, key)}")
     shown = json.dumps(_row(state, address)) if as_json else compact(cell.value)
     sys.stdout.write(shown + "\n")
     return 0
@@ -116,6 +117,8 @@ def set_value(
         writer="person",
     )
     anyio.run(_commit, run, command, keys, f"state key {key!r} was set by a person")
+    undeclared = "" if definition else f"; the blueprint declares no such key{_meant(state, key)}"
+    sys.stderr.write(f"set {command.scope}/{key}{undeclared}\n")
     return 0
 
 
@@ -222,14 +225,15 @@ def migrate(
         except StateConflict as error:
             drifted.append((definition, error.message))
     if not drifted:
-        return absent("nothing has drifted") if key else 0
+        absent("nothing has drifted")
+        return ABSENT if key else 0
     function = _lifting(code) if code else None
     commands = []
     for definition, why in drifted:
         cell = view.cell(definition.scope, definition.name)
         value = definition.default
         if function is not None and cell is not None:
-            value = function(cell.value, cell.version)
+            value = _lift(function, cell)
         sys.stdout.write(f"{definition.scope}/{definition.name}: {why}\n")
         if function is None and not reset:
             continue
@@ -264,12 +268,20 @@ def _lifted(definition: KeyDefinition, value: JsonValue) -> Command:
 
 
 def _lifting(reference: str) -> FoldFunction:
-    # The user named this code on the command line: that is the trust.
-    place = Position(file="--with")
+    place = Position(file="--with")  # named on the command line by the user: that is the trust
+    if not all(reference.rpartition(":")[::2]):
+        raise UsageError(f"--with takes FILE.py:FUNCTION, not {reference!r}.")
     found = CodeLoader(Path.cwd(), Trust()).load(reference, position=place)
     if not callable(found):
         raise UsageError(f"{reference!r} is no function.")
     return cast("FoldFunction", found)  # (value, version) → value, checked by the key when it is used
+
+
+def _lift(function: FoldFunction, cell: Cell) -> JsonValue:
+    try:
+        return function(cell.value, cell.version)
+    except Exception as error:
+        raise UsageError(f"--with: the function failed: {type(error).__name__}: {error}") from error
 
 
 def _keys_now(state: RunState, path: str) -> KeyTable:
@@ -299,6 +311,12 @@ def _address(state: RunState, key: str, scope: str) -> Address | None:
         if state.cells.at(address) is not None:
             return address
     return None
+
+
+def _meant(state: RunState, key: str) -> str:
+    known = {one.name for one in state.keys().definitions} | {address.key for address in state.cells}
+    near = nearest(key, sorted(one for one in known - {key} if not one.startswith(_INTERNAL)))
+    return f"; did you mean {near!r}?" if near else ""
 
 
 def _definition(keys: KeyTable, key: str, scope: str) -> KeyDefinition | None:

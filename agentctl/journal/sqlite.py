@@ -12,7 +12,7 @@ import anyio
 import anyio.to_thread
 
 from agentctl.clock import Clock, SystemClock
-from agentctl.errors import StateConflict
+from agentctl.errors import RunFailed, StateConflict, file_fault
 from agentctl.journal.group import GroupWriter
 from agentctl.journal.owners import Owner
 from agentctl.journal.reading import Reader
@@ -44,10 +44,16 @@ async def open_journal(path: Path, *, clock: Clock | None = None) -> "SqliteJour
 
 
 def _open(path: Path, clock: Clock) -> "SqliteJournal":
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if not path.exists():
-        # Conversations are private: made before SQLite makes it, which would ask the umask.
-        path.touch(mode=0o600)
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not path.exists():
+            # Conversations are private: made before SQLite makes it, which would ask the umask.
+            path.touch(mode=0o600)
+    except OSError as error:
+        raise RunFailed(
+            f"The data folder {str(path.parent)!r} cannot be used: {file_fault(error)}.",
+            hint="make it yours, or put config and data elsewhere: AGENTCTL_HOME=FOLDER agentctl …",
+        ) from error
     connection = connect(path)
     try:
         prepare(connection, path)

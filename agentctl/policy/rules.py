@@ -249,7 +249,7 @@ class _Reader:
             return Rule(tool=canonical, position=self.place(path))
         if canonical not in PATTERN_TOOLS:
             known = ", ".join(PATTERN_TOOLS)
-            meant = _ANSWERS_TO.get(canonical, canonical)
+            meant = _ANSWERS_TO.get(canonical, "")
             self.report(path, f"a rule on {tool!r} takes no pattern; patterns exist for {known}", meant)
             return None
         try:

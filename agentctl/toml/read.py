@@ -56,7 +56,7 @@ def read_file(path: Path, *, what: str) -> bytes:
 def _nearest_beside(path: Path) -> str:
     """Return the TOML file in the same folder whose name is most like that of `path`; empty when none is."""
     with suppress(OSError):
-        near = nearest(path.name, [one.name for one in path.parent.glob("*.toml")])
+        near = nearest(path.name, [one.name for one in path.parent.glob("*.toml") if one.is_file()])
         return str(path.parent / near) if near else ""
     return ""
 

@@ -11,7 +11,7 @@ from agentctl.llm.local_catalogue import default_model
 def test_verify_and_rm_of_a_model_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
     assert run_app(["models", "verify"]) == 1
     assert "models install" in capsys.readouterr().err
-    assert run_app(["models", "rm", default_model()]) == 0
+    assert run_app(["models", "rm", default_model()]) == 1
     assert run_app(["models", "rm", "nothing"]) == 2
 
 

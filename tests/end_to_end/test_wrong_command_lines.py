@@ -24,6 +24,20 @@ replies = [{ text = "Done." }]
 """
 
 
+KEYED = """
+[agent]
+name = "keyed"
+[model]
+use = ["scripted:"]
+[[state_keys]]
+name = "review"
+[stages.work]
+prompt = "Work."
+[script]
+replies = [{ text = "Done." }]
+"""
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "told"),
     [
@@ -50,6 +64,15 @@ replies = [{ text = "Done." }]
         ("config show limts", 1, "did you mean 'limits'?"),
         ("config set limits.steps -- -4", 3, "expected a number of at least 1"),
         ("approvals answer last --document nope", 2, "--document: 'nope' cannot be read"),
+        ("models list -p antropic", 2, "Did you mean 'anthropic'?"),
+        ("models rm qwen2.5-coder-1.5b", 1, "is not installed"),
+        ("hooks list hello", 1, "no hooks"),
+        ("mcp list", 0, "no MCP servers"),
+        ("replay last --policy .", 2, "The policy '.' is a directory."),
+        ("state get last reviw", 1, "did you mean 'review'?"),
+        ("state set last reviw 1", 0, "the blueprint declares no such key; did you mean 'review'?"),
+        ("state migrate last", 0, "nothing has drifted"),
+        ("state migrate last --with lift.py", 0, "nothing has drifted"),
         ("hooks test hello --event nope", 2, "--event: 'nope' cannot be read"),
     ],
 )
@@ -58,6 +81,8 @@ def test_a_wrong_command_line_is_told_what_to_type(
 ) -> None:
     (bench.workdir / "noise").write_bytes(b"ab\xff\x00")
     (bench.workdir / "asks.toml").write_text(ASKS_FOR_INPUTS, encoding="utf-8")
+    if " last" in arguments:
+        bench.agentctl("run", bench.blueprint(KEYED))
 
     ran = bench.agentctl(*arguments.split())
 
@@ -145,3 +170,51 @@ def test_the_log_says_how_the_run_ended_and_the_end_is_said_once(bench: Bench) -
     assert ran.err.count("nobody was there to answer") == 1
     last = bench.agentctl("log", "last").out.splitlines()[-1]
     assert last.split("  ", 1)[1].startswith("refused · 4 steps · 1,6")
+
+
+def test_what_cannot_be_taken_over_from_another_tool_is_said(bench: Bench) -> None:
+    (bench.workdir / "rules.json").write_text('{"permissions": {"allow": [3, "Read"], "deny": 4}}', "utf-8")
+    (bench.workdir / "none.json").write_text('{"theme": "dark"}', "utf-8")
+
+    ran = bench.agentctl("policy", "import", "claude", "rules.json")
+    nothing = bench.agentctl("policy", "import", "gemini", "none.json")
+
+    assert "# NOT CARRIED OVER: 3: allow holds it" in ran.out
+    assert "# NOT CARRIED OVER: 4: deny holds it" in ran.out
+    assert "none.json holds nothing that is read as a rule of gemini" in nothing.err
+
+
+def test_a_lifting_function_that_fails_is_named(bench: Bench) -> None:
+    (bench.workdir / "lift.py").write_text("def lift(value, version):\n    raise KeyError('x')\n", "utf-8")
+    bench.agentctl("run", bench.blueprint(KEYED))
+    bench.agentctl("state", "set", "last", "review", "text")
+    drifted = bench.blueprint(
+        KEYED.replace('name = "review"', 'name = "review"\nschema = { type = "integer" }')
+    )
+
+    ran = bench.agentctl("state", "migrate", "last", "--blueprint", drifted, "--with", "lift.py:lift")
+
+    assert ran.code == 2
+    assert "--with: the function failed: KeyError: 'x'" in ran.err
+
+
+def test_a_home_that_cannot_be_used_is_named_with_the_way_out(bench: Bench) -> None:
+    (bench.folder / "file").write_text("", encoding="utf-8")
+
+    ran = bench.agentctl("run", "hello", AGENTCTL_HOME=str(bench.folder / "file"))
+
+    assert ran.code == 1
+    assert "cannot be used: Not a directory." in ran.err
+    assert "AGENTCTL_HOME=FOLDER" in ran.err
+
+
+def test_a_config_that_is_a_link_to_nothing_is_named_as_that(bench: Bench, agentctl_home: Path) -> None:
+    folder = agentctl_home / "agentctl" / "config"
+    folder.mkdir(parents=True)
+    (folder / "config.toml").symlink_to("nowhere")
+
+    ran = bench.agentctl("run", "hello")
+
+    assert ran.code == 2
+    assert "It is a link to what is not there." in ran.err
+    assert "Did you mean" not in ran.err
