@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from agentctl.policy.grants import used_once
-from agentctl.protocol.children import ChildEnded, ChildStarted
+from agentctl.protocol.children import ChildEnded, ChildRefused, ChildStarted
 from agentctl.protocol.decisions import Grant
 from agentctl.protocol.events import (
     AskRefused,
@@ -125,6 +125,7 @@ class RunSnapshot:
                 self._count(event.spent, event.own)
             case ChildEnded():
                 self.children_ended[event.child_run] = event
+                self.refused_asks += [_as_own(refused) for refused in event.refused]
             case RunSuspended():
                 self.suspended = event
             case RunEnded():
@@ -224,4 +225,15 @@ def add_usage(total: Usage, more: Usage) -> Usage:
         cache_write_tokens=total.cache_write_tokens + more.cache_write_tokens,
         reasoning_tokens=total.reasoning_tokens + more.reasoning_tokens,
         cost_usd=cost,
+    )
+
+
+def _as_own(refused: ChildRefused) -> AskRefused:
+    return AskRefused(
+        call_id=refused.call_id,
+        tool=refused.tool,
+        preview=refused.preview,
+        reason=refused.reason,
+        flags=refused.flags,
+        instead=refused.instead,
     )

@@ -39,6 +39,18 @@ class ChildStarted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ChildRefused:
+    """An ask of a sub-agent, or of one below it, that was refused for lack of a person."""
+
+    call_id: str
+    tool: str
+    preview: str
+    reason: str
+    flags: tuple[str, ...] = ()
+    instead: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ChildEnded:
     """A sub-agent's run ended."""
 
@@ -49,3 +61,5 @@ class ChildEnded:
     output: JsonValue = None
     """Its structured answer."""
     steps: int = 0
+    refused: tuple[ChildRefused, ...] = ()
+    """Its asks, and those below it, that nobody was there to answer: the whole tree's end tells them."""

@@ -7,7 +7,7 @@ from typing import Literal, Protocol
 import anyio
 
 from agentctl.errors import ExitCode
-from agentctl.protocol.children import ChildEnded, ChildStarted
+from agentctl.protocol.children import ChildEnded, ChildRefused, ChildStarted
 from agentctl.protocol.events import RunEnded, RunSuspended
 from agentctl.protocol.messages import AssistantMessage
 from agentctl.records import dataclass
@@ -91,6 +91,7 @@ class Child:
                     reason=reason,
                     output=output,
                     steps=steps,
+                    refused=self._refused(),
                 )
             case RunSuspended(above=above) if above:
                 return None  # the tree's limit, not its own: it goes on when that was raised
@@ -101,9 +102,24 @@ class Child:
                     answer=said,
                     reason=reason,
                     steps=steps,
+                    refused=self._refused(),
                 )
             case _:
                 return None
+
+    def _refused(self) -> tuple[ChildRefused, ...]:
+        asks = self.run.recorder.snapshot.refused_asks if self.run else ()
+        return tuple(
+            ChildRefused(
+                call_id=ask.call_id,
+                tool=ask.tool,
+                preview=ask.preview,
+                reason=ask.reason,
+                flags=ask.flags,
+                instead=ask.instead,
+            )
+            for ask in asks
+        )
 
 
 def last_words(run: ChildRun | None) -> str:

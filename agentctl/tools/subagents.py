@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import field
 from typing import Annotated, Literal, Protocol
 
+from agentctl.errors import ToolError
 from agentctl.protocol.effects import SpawnAgent
 from agentctl.protocol.values import JsonObject, JsonValue  # noqa: F401 - JsonObject is read with it
 from agentctl.records import dataclass
@@ -11,6 +12,7 @@ from agentctl.state.pages import Bounds as PageBounds
 from agentctl.state.shared_state import SharedState
 from agentctl.tools.child_reports import OPEN, ChildReport, Merging, as_json, merged, told
 from agentctl.tools.definition import ActContext, Prepared, Tool, ToolOutput, ToolPlace
+from agentctl.tools.registry import schema_of
 from agentctl.tools.schema import Bounds, Says
 from agentctl.tools.typed import typed_tool
 
@@ -132,9 +134,11 @@ def subagent_tools(
     many = "Start one sub-agent an item and merge their answers into one report."
 
     async def spawn(arguments: SpawnArguments, _place: ToolPlace) -> Prepared:
+        _check_form(arguments.output_schema)
         return _spawn(spawner, arguments)
 
     async def fan_out(arguments: FanOutArguments, place: ToolPlace) -> Prepared:
+        _check_form(arguments.output_schema)
         handle = store_of(place.stage).by(run=place.run_id, agent=place.agent, stage=place.stage)
         return _fan_out(spawner, arguments, Merging(store=handle, bounds=bounds))
 
@@ -175,6 +179,13 @@ def subagent_tools(
         typed_tool("send_agent", "Send a message to a running sub-agent.", SendArguments, send),
         typed_tool("kill_agent", "End a sub-agent and all that it started.", ChildArguments, kill),
     )
+
+
+def _check_form(schema: JsonObject) -> None:
+    """Refuse a form that no answer can have before anybody works for it."""
+    checked = schema_of(schema)
+    if isinstance(checked, str):
+        raise ToolError(f"output_schema is no JSON Schema: {checked}.")
 
 
 def _spawn(spawner: Spawner, arguments: SpawnArguments) -> Prepared:

@@ -110,11 +110,17 @@ class Report:
         if self.exit_code is not None:
             parts.append(f"it ended with exit code {self.exit_code}")
         if self.http_status:
-            help_ = "; it wants headers or [mcp_servers.oauth]" if self.http_status in {401, 403} else ""
-            parts.append(f"it answered with HTTP status {self.http_status}{help_}")
+            parts.append(self.http_words())
         if self.stderr.strip():
             parts.append(f"its last words: {self.stderr.strip()[-2000:]}")
         return "; ".join(parts)
+
+    def http_words(self) -> str:
+        """Return what the last HTTP error says; empty when there was none."""
+        if not self.http_status:
+            return ""
+        wants = "; it wants headers or [mcp_servers.oauth]" if self.http_status in {401, 403} else ""
+        return f"it answered with HTTP status {self.http_status}{wants}"
 
 
 class ServerFailed(Exception):
@@ -123,6 +129,9 @@ class ServerFailed(Exception):
 
 class ServerGone(ToolError):
     """The server ended while it was asked."""
+
+    did_nothing: bool = False
+    """The server refused the request itself: nothing of it happened."""
 
 
 class Session(Protocol):

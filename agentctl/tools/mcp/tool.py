@@ -170,8 +170,11 @@ async def _asked(line: Line, act: Callable[[Session], Awaitable[ToolOutput]]) ->
     if line.session is not None:
         try:
             return await act(line.session)
-        except ServerGone:
-            pass  # why it ended is known once it has been cleared away
+        except ServerGone as gone:  # why it ended is known once it has been cleared away
+            if gone.did_nothing:
+                await line.gone()  # the next step reaches for it again
+                why = "has forgotten the session and refused this call: it did not happen. Make it again."
+                raise ToolError(f"{line.label} {why}") from gone
     raise ToolError(f"{line.label} has ended: {await line.gone()}. Whether this call happened is not known.")
 
 

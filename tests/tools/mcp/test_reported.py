@@ -1,10 +1,13 @@
 """Faults of servers and clients that were reported elsewhere, tried on ours; docstrings say where."""
 
 import json
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
+from agentctl.errors import ToolError
 from agentctl.protocol.values import JsonValue
 from tests.tools.mcp.serving import plan, program, running
 
@@ -257,3 +260,83 @@ async def test_progress_after_the_answer_and_a_storm_of_changes_hold_nothing_up(
         answers = [(await run.call("srv__echo", text=str(number))).text for number in range(3)]
 
     assert answers == ["0", "1", "2"]
+
+
+class Far(BaseHTTPRequestHandler):
+    """A server over HTTP that refuses the first call in its own way."""
+
+    protocol_version = "HTTP/1.1"
+    refusal: tuple[int, str] = (500, "")
+    calls = 0
+    sessions = 0
+
+    def log_message(self, *arguments: object) -> None:
+        """Say nothing."""
+
+    def do_GET(self) -> None:
+        self._send(405, "")
+
+    do_DELETE = do_GET  # noqa: N815 - as above
+
+    def do_POST(self) -> None:
+        sent = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        kind, method = type(self), sent.get("method")
+        results: dict[str, object] = {
+            "initialize": {
+                "protocolVersion": "2025-06-18",
+                "capabilities": {"tools": {}},
+                "serverInfo": {"name": "far", "version": "1"},
+            },
+            "tools/list": {"tools": [{"name": "echo", "inputSchema": {"type": "object"}}]},
+            "tools/call": {"content": [{"type": "text", "text": self.headers.get("mcp-session-id", "")}]},
+        }
+        if "id" not in sent:
+            return self._send(202, "")
+        kind.sessions += method == "initialize"
+        kind.calls += method == "tools/call"
+        if method == "tools/call" and kind.calls == 1:
+            return self._send(*kind.refusal)
+        known = (
+            {"result": results[method]} if method in results else {"error": {"code": -32601, "message": "?"}}
+        )
+        return self._send(200, json.dumps({"jsonrpc": "2.0", "id": sent["id"], **known}))
+
+    def _send(self, status: int, body: str) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Mcp-Session-Id", f"s{type(self).sessions}")
+        self.end_headers()
+        self.wfile.write(body.encode())
+
+
+@pytest.mark.parametrize(
+    ("refusal", "words", "session"),
+    [
+        ((404, "{}"), "it did not happen. Make it again.", "s2"),
+        ((401, "{}"), "HTTP status 401; it wants headers or [mcp_servers.oauth]", "s1"),
+        ((429, "slow down"), "HTTP status 429", "s1"),
+        ((500, "oops"), "HTTP status 500", "s1"),
+        ((202, ""), "202", "s1"),
+        ((200, "{not json"), "it is no message of the protocol", "s1"),
+        ((200, '{"jsonrpc":"2.0","id":3,"result":null}'), "it is no message of the protocol", "s1"),
+    ],
+)
+async def test_a_far_server_that_refuses_one_call_is_told_as_it_is_and_serves_the_next(
+    tmp_path: Path, refusal: tuple[int, str], words: str, session: str
+) -> None:
+    """claude-code#83404: a refusal was told as a timeout, and the session never begun anew."""
+    handler = type("Refusing", (Far,), {"refusal": refusal})
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        server.daemon_threads = True
+        Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}/mcp"
+        async with running(tmp_path, plan(tmp_path, url=url)) as run:
+            with pytest.raises(ToolError) as refused:
+                await run.call("srv__echo")
+            await run.ready()
+            output = await run.call("srv__echo")
+        server.shutdown()
+
+    assert words in str(refused.value)
+    assert output.text == session

@@ -54,6 +54,8 @@ _MOST_PAGES = 100
 _HTTP_ERROR = 400
 _LOST = "Session terminated"
 """How the SDK says that a far server has forgotten us: only a new connection helps."""
+_BAD_STATUS = "Server returned an error response"
+"""How the SDK says that an HTTP answer had a status of an error."""
 _CLOSED = "Connection closed"
 """How the SDK says that the connection has ended; servers use the same code for whatever ails them."""
 _UNDECLARED_S = 3.0
@@ -227,18 +229,21 @@ class SdkSession:
 
     async def _within(self, context: ActContext, act: Callable[[], Awaitable[ToolOutput]]) -> ToolOutput:
         """Run one request; what goes wrong becomes words for the model."""
+        self.report.http_status = 0
         try:
             return await self.calls.run(context, act)
         except (ToolError, CallStandsStill):
             raise
         except Exception as failure:  # as in `open_session`: a call fails, the run does not
             words = self.plan.told(_words(failure))
-            lost = _is_closed(failure) or (
-                bool(self.plan.url) and isinstance(failure, MCPError) and failure.message == _LOST
-            )
-            if lost or self.ended.is_set():
+            forgot = bool(self.plan.url) and isinstance(failure, MCPError) and failure.message == _LOST
+            if forgot or _is_closed(failure) or self.ended.is_set():
                 self.ended.set()
-                raise ServerGone(words) from failure
+                gone = ServerGone(words)
+                gone.did_nothing = forgot
+                raise gone from failure
+            if status := self.report.http_words():
+                words = f"{words.removeprefix(_BAD_STATUS)}; {status}".removeprefix("; ")
             raise ToolError(f"The MCP server {self.plan.name!r} could not do this: {words}") from failure
 
     async def hear(self, message: object) -> None:
@@ -340,6 +345,8 @@ def _words(failure: BaseException) -> str:
             return f"what it said does not follow the protocol ({place}: {first['msg']})"
         case httpx2.ConnectError():
             return f"it cannot be reached: {failure}"
+        case MCPError() if "validation error" in failure.message:  # an answer that the SDK could not read
+            return f"{failure.message.partition(':')[0]}: it is no message of the protocol"
         case AgentctlError() | ToolError() | ServerFailed() | MCPError():
             return str(failure)
         case _:
