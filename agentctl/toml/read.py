@@ -42,10 +42,10 @@ def read_file(path: Path, *, what: str) -> bytes:
             data = file.read(MAX_BYTES + 1)
     except (FileNotFoundError, NotADirectoryError):
         beside = _nearest_beside(path)
-        meant = f" Did you mean {beside!r}?" if beside else ""
-        raise UsageError(
-            f"There is no {what} at {str(path)!r}.{meant}", hint=_FINDING.get(what, "")
-        ) from None
+        meant, hint = (f" Did you mean {beside!r}?" if beside else ""), _FINDING.get(what, "")
+        if path.is_symlink():
+            meant, hint = " It is a link to what is not there.", ""
+        raise UsageError(f"There is no {what} at {str(path)!r}.{meant}", hint=hint) from None
     except (OSError, ValueError) as error:
         raise UsageError(f"The {what} {str(path)!r} can't be read: {file_fault(error)}.") from None
     if len(data) > MAX_BYTES:
