@@ -180,10 +180,9 @@ class MessagesAssembler:
             self._parts.refusal(declined)
 
     def _count(self, usage: JsonObject) -> None:
-        """A later figure replaces an earlier one; a null or missing one changes nothing."""
+        """Figures only grow; gateways that know them at one end of the stream say null or 0 at the other."""
         for name in _COUNTS:
-            if usage.get(name) is not None:
-                self._counts[name] = whole_number(usage.get(name))
+            self._counts[name] = max(self._counts.get(name, 0), whole_number(usage.get(name)))
         rounds = [one for one in members(usage, "iterations") if one.get("type") == "compaction"]
         if rounds:
             # Paid for, and not in the figures above.

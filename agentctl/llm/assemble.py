@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import Literal, Protocol, TypeAlias
 
 from agentctl.llm.base import Emit
@@ -290,10 +291,19 @@ def is_first(choice: JsonObject) -> bool:
 
 
 def whole_number(value: JsonValue) -> int:
-    """Return a token count, 0 where there is none. Total."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return 0
-    return max(0, int(value))
+    """Return a token count, also one that came as text; 0 where there is none. Total."""
+    return int(dollars(value) or 0)
+
+
+def dollars(value: JsonValue) -> float | None:
+    """Return an amount, also one that came as text; None where it is none, or less than nothing. Total."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        amount = float(value)
+    except (ValueError, OverflowError):
+        return None
+    return amount if isfinite(amount) and amount >= 0 else None
 
 
 def member(value: JsonValue, name: str) -> JsonObject:

@@ -146,6 +146,11 @@ def cost_of(usage: Usage, facts: ModelFacts) -> float | None:
     return total / _MILLION
 
 
+def free(facts: ModelFacts) -> bool:
+    """Tell whether a model is known to cost nothing. Pure."""
+    return facts.price is not None and not facts.price.input and not facts.price.output
+
+
 def with_facts(usage: Usage, facts: ModelFacts) -> Usage:
     """Return `usage` priced by `facts`, unless the service told the cost itself. Pure."""
     if usage.cost_usd is not None:

@@ -1,11 +1,13 @@
 """OpenAI Chat Completions: the reply, streamed or whole, in any of the dialects."""
 
 import json
+from dataclasses import replace
 from hashlib import sha256
 
 from agentctl.llm.assemble import (
     CallInProgress,
     PartList,
+    dollars,
     is_first,
     member,
     members,
@@ -277,19 +279,22 @@ def _usage(usage: JsonObject, body: JsonObject) -> Usage:
     if beside > 0 and (beside == thoughts or not (thoughts or prompt)):
         # xAI and Gemini's OpenAI door count thoughts beside the reply; the latter has no figure for them.
         given, thoughts = given + beside, beside
+    read = max(
+        whole_number(prompt.get("cached_tokens")),
+        whole_number(usage.get("cached_tokens")),
+        whole_number(usage.get("prompt_cache_hit_tokens")),
+        whole_number(usage.get("cache_read_input_tokens")),
+    )
+    written = max(
+        whole_number(prompt.get("cache_write_tokens")),
+        whole_number(usage.get("cache_creation_input_tokens")),
+    )
     counted = Usage(
-        input_tokens=taken,
+        # More from the cache than the prompt has: such a gateway counts what was cached apart.
+        input_tokens=taken if read + written <= taken else taken + read + written,
         output_tokens=given,
-        cache_read_tokens=max(
-            whole_number(prompt.get("cached_tokens")),
-            whole_number(usage.get("cached_tokens")),
-            whole_number(usage.get("prompt_cache_hit_tokens")),
-            whole_number(usage.get("cache_read_input_tokens")),
-        ),
-        cache_write_tokens=max(
-            whole_number(prompt.get("cache_write_tokens")),
-            whole_number(usage.get("cache_creation_input_tokens")),
-        ),
+        cache_read_tokens=read,
+        cache_write_tokens=written,
         reasoning_tokens=thoughts,
     )
     return _with_cost(counted, {**body, "usage": usage})
@@ -297,23 +302,13 @@ def _usage(usage: JsonObject, body: JsonObject) -> Usage:
 
 def _with_cost(usage: Usage, body: JsonObject) -> Usage:
     """The money that OpenRouter, Perplexity and Venice tell goes before any price list."""
-    told = member(body, "usage").get("cost")
-    candidates = (
-        told,
-        member(member(body, "usage"), "cost").get("total_cost"),
-        member(body, "cost").get("usd"),
-    )
-    for value in candidates:
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            return Usage(
-                input_tokens=usage.input_tokens,
-                output_tokens=usage.output_tokens,
-                cache_read_tokens=usage.cache_read_tokens,
-                cache_write_tokens=usage.cache_write_tokens,
-                reasoning_tokens=usage.reasoning_tokens,
-                cost_usd=float(value),
-            )
-    return usage
+    told = member(body, "usage")
+    candidates = (told.get("cost"), member(told, "cost").get("total_cost"), member(body, "cost").get("usd"))
+    cost = next((amount for value in candidates if (amount := dollars(value)) is not None), None)
+    if cost is not None and told.get("is_byok") is True:
+        # With a key of one's own OpenRouter takes its fee, and the model's maker the rest.
+        cost += dollars(member(told, "cost_details").get("upstream_inference_cost")) or 0.0
+    return usage if cost is None else replace(usage, cost_usd=cost)
 
 
 def _joined(details: list[JsonValue]) -> list[JsonValue]:

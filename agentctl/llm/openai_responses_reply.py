@@ -3,6 +3,7 @@
 from agentctl.llm.assemble import (
     CallInProgress,
     PartList,
+    dollars,
     member,
     members,
     message_of,
@@ -186,12 +187,11 @@ class ResponsesAssembler:
 
 def _usage(usage: JsonObject) -> Usage:
     prompt = member(usage, "input_tokens_details")
-    cost = usage.get("cost")
     return Usage(
         input_tokens=whole_number(usage.get("input_tokens")),
         output_tokens=whole_number(usage.get("output_tokens")),
         cache_read_tokens=whole_number(prompt.get("cached_tokens")),
         cache_write_tokens=whole_number(prompt.get("cache_write_tokens")),
         reasoning_tokens=whole_number(member(usage, "output_tokens_details").get("reasoning_tokens")),
-        cost_usd=float(cost) if isinstance(cost, int | float) and not isinstance(cost, bool) else None,
+        cost_usd=dollars(usage.get("cost")),
     )

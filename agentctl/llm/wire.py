@@ -10,7 +10,7 @@ import anyio
 from agentctl.llm.addresses import joined
 from agentctl.llm.assemble import Assembler
 from agentctl.llm.base import Emit, FailureKind, ModelCallFailed, ModelRequest
-from agentctl.llm.catalogue import ModelFacts, cost_of
+from agentctl.llm.catalogue import ModelFacts, cost_of, free
 from agentctl.llm.failures import (
     REQUEST_ID_HEADERS,
     in_band_failure,
@@ -146,11 +146,14 @@ class WireModel:
         except ModelCallFailed as failure:
             raise _without(failure, secrets) from None
         message = assembler.finish()
-        if message.usage.cost_usd is not None:
+        usage = message.usage
+        if usage.cost_usd is not None:
             return message
-        return replace(
-            message, usage=replace(message.usage, cost_usd=cost_of(message.usage, self._target.facts))
-        )
+        cost = cost_of(usage, self._target.facts)
+        if not usage.input_tokens and not usage.output_tokens and not free(self._target.facts):
+            # The service told no figures: what it costs is not known, and not nothing.
+            cost = None
+        return replace(message, usage=replace(usage, cost_usd=cost))
 
     async def aclose(self) -> None:
         """Do nothing: connections belong to the process."""

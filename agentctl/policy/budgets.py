@@ -227,6 +227,10 @@ class Budgets:
 
         Without a reservation it is a call beside the steps, such as a summary, and counts as none of them.
         """
+        if not tokens and reservation is not None:
+            # The service counted nothing: what was expected stands, so that a ceiling holds all the same.
+            tokens = int(reservation.amounts.get(TOKENS, 0))
+            cost_usd = cost_usd or reservation.amounts.get(COST) or cost_usd
         actual = {TOKENS: float(tokens)} | ({UNPRICED: 1.0} if cost_usd is None else {COST: cost_usd})
         if reservation is not None:
             actual[STEPS] = 1.0

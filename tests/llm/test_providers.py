@@ -406,3 +406,32 @@ async def test_every_recorded_refusal_becomes_a_typed_failure(shared: Path) -> N
             assert not failure.message.endswith(": "), exchange.name
             ids = [v for k, v in exchange.headers.items() if k in {"request-id", "x-request-id"}]
             assert not ids or failure.details.request_id in ids, exchange.name
+
+
+@pytest.mark.parametrize(
+    ("at_the_start", "at_the_end"),
+    [
+        ({"input_tokens": 70, "output_tokens": 1}, {"output_tokens": 9}),
+        ({"input_tokens": 70, "output_tokens": 1}, {"input_tokens": 70, "output_tokens": 9}),
+        ({"input_tokens": 70, "output_tokens": 1}, {"input_tokens": 0, "output_tokens": 9}),
+        ({"input_tokens": 0, "output_tokens": 0}, {"input_tokens": 70, "output_tokens": 9}),
+        ({"input_tokens": None}, {"input_tokens": 70, "output_tokens": 9}),
+    ],
+)
+async def test_the_figures_of_both_ends_of_a_stream_make_one(
+    at_the_start: dict[str, object], at_the_end: dict[str, object]
+) -> None:
+    events: list[dict[str, object]] = [
+        {"type": "message_start", "message": {"id": "m", "usage": at_the_start}},
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": "x"}},
+        {"type": "content_block_stop", "index": 0},
+        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": at_the_end},
+        {"type": "message_stop"},
+    ]
+    body = "".join(f"event: {one['type']}\ndata: {json.dumps(one)}\n\n" for one in events).encode()
+    answer = Answer(headers={"content-type": "text/event-stream"}, body=body)
+    async with replay_server([answer]) as server:
+        mine = ProviderSettings(protocol="anthropic", base_url=server.url)
+        message = await open_models(["mine:m"], config(providers={"mine": mine})).reply(GO, lambda _: None)
+
+    assert (message.usage.input_tokens, message.usage.output_tokens) == (70, 9)

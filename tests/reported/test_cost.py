@@ -116,3 +116,98 @@ async def a_running_child(desk: Desk, ceiling: float) -> None:
     assert told[-1].outcome == "failed"
     assert "limits.cost_usd" in told[-1].text
     assert (diggers[0].outcome, diggers[0].steps) == ("", 1), diggers
+
+
+def chat(**usage: object) -> bytes:
+    """Return a chat answer with these figures."""
+    return said("done", **usage)
+
+
+MILLION = 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("usage", "tokens", "cost"),
+    [
+        pytest.param({}, (0, 0), None, id="no figures at all"),
+        pytest.param({"prompt_tokens": 0, "completion_tokens": 0}, (0, 0), None, id="figures of nothing"),
+        pytest.param(
+            {"prompt_tokens": str(MILLION), "completion_tokens": 0}, (MILLION, 0), 1.0, id="as text"
+        ),
+        pytest.param(
+            {"prompt_tokens": 10, "completion_tokens": 5, "cost": 0}, (10, 5), 0.0, id="told to cost nothing"
+        ),
+        pytest.param(
+            {"prompt_tokens": 10, "completion_tokens": 5, "cost": "0.25"}, (10, 5), 0.25, id="money as text"
+        ),
+        pytest.param(
+            {"prompt_tokens": MILLION, "completion_tokens": 0, "cost": -1}, (MILLION, 0), 1.0, id="negative"
+        ),
+        pytest.param(
+            {
+                "prompt_tokens": 10,
+                "completion_tokens": 5,
+                "cost": 0.05,
+                "is_byok": True,
+                "cost_details": {"upstream_inference_cost": 0.5},
+            },
+            (10, 5),
+            0.55,
+            id="a key of one's own",
+        ),
+        pytest.param(
+            {
+                "prompt_tokens": MILLION,
+                "completion_tokens": MILLION,
+                "prompt_tokens_details": {"cached_tokens": MILLION // 2},
+                "completion_tokens_details": {"reasoning_tokens": MILLION // 2},
+            },
+            (MILLION, MILLION),
+            0.5 + 0.05 + 10.0,
+            id="cached and thought within",
+        ),
+        pytest.param(
+            {
+                "prompt_tokens": MILLION,
+                "completion_tokens": 0,
+                "prompt_tokens_details": {"cached_tokens": 2 * MILLION},
+            },
+            (3 * MILLION, 0),
+            1.0 + 0.2,
+            id="cached beside",
+        ),
+    ],
+)
+def test_a_reply_costs_what_its_figures_say(
+    bench: Bench, usage: dict[str, object], tokens: tuple[int, int], cost: float | None
+) -> None:
+    price = '[models."mine:m"]\nprice = { input = 1.0, output = 10.0, cache_read = 0.1 }\n'
+    path = bench.blueprint('[agent]\nname = "a"\n[model]\nuse = ["mine:m"]\n[stages.w]\nprompt = "Work."\n')
+    with replay_server_in_thread([Answer(body=chat(**usage))]) as server:
+        config_of(server.url, more=price)
+        ran = bench.agentctl("run", path, "go", "--json")
+
+    assert ran.code == 0, ran.err
+    assert ran.result["tokens"] == sum(tokens)
+    assert ran.result["cost_usd"] == (None if cost is None else pytest.approx(cost))
+
+
+def test_a_ceiling_holds_where_a_service_counts_nothing(bench: Bench) -> None:
+    """What was expected of each call counts, since nobody says what it took."""
+    price = '[models."mine:m"]\nprice = { input = 1000.0, output = 1000.0 }\n'
+    path = bench.blueprint(
+        '[agent]\nname = "a"\n[model]\nuse = ["mine:m"]\n[stages.w]\nprompt = "Work."\n'
+        'available_tools = ["list_dir"]\n'
+    )
+    answers = [
+        Answer(body=said("", calls=({"tool": "list_dir", "arguments": {"depth": depth}},)))
+        for depth in (1, 2, 3, 4, 5)
+    ]
+    with replay_server_in_thread([*answers, Answer(body=said("done"))]) as server:
+        config_of(server.url, more=price)
+        tokens = bench.agentctl("run", path, "go", "--limit", "tokens=700", "--json")
+        made = len(server.received)
+
+    assert tokens.code == 6, tokens.err
+    assert "limits.tokens" in tokens.err
+    assert 1 <= made < 5
