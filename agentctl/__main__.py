@@ -14,6 +14,7 @@ def main() -> None:
     if sys.argv[1:] == ["--version"]:
         sys.exit(_say_version())
     _speak_utf_8()
+    _write_anything()
     gc.disable()  # nothing that start-up makes is garbage; cli/app.py turns it on again
     from agentctl.cli.app import run_app  # noqa: PLC0415 - start-up: nothing heavy before --version
 
@@ -37,6 +38,13 @@ def _speak_utf_8() -> None:
         return
     # SAFETY: our own interpreter, module and arguments, in the same environment.
     os.execv(sys.executable, [sys.executable, "-X", "utf8", "-m", "agentctl", *sys.argv[1:]])  # noqa: S606
+
+
+def _write_anything() -> None:
+    r"""Write as `\u1234` what the encoding of stdout or stderr does not have; an error otherwise."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _open_what_came_closed() -> None:

@@ -76,7 +76,7 @@ def answer(  # noqa: PLR0913 - one parameter an option of the command line
     """
     choices = {"once": once, "stage": stage, "run": whole_run, "always": always, "no": deny}
     chosen = [name for name, given in choices.items() if given]
-    content = given_text(document, what="--document") if document is not None else ""
+    content = given_text(document, what="--document", exact=True) if document is not None else ""
     words = PersonAnswer(option=option, text=text, document=content, by="approvals")
     said = _Said(choices=chosen, reason=reason, words=words)
     sys.stderr.write(anyio.run(_answer, run, question, said) + "\n")

@@ -90,10 +90,8 @@ def set_value(
     Examples: agentctl shared set last plan @plan.md · agentctl shared set last inputs/a hello --if-absent
     """
     text = value
-    if value == "-":
-        text = sys.stdin.read()
-    elif value.startswith("@"):
-        text = _file(value[1:])
+    if value == "-" or value.startswith("@"):
+        text = given_text(value.removeprefix("@"), what="value", exact=True)
     try:
         version = anyio.run(_set, run, scope, key, text, if_absent)
     except ConditionFailed as error:
@@ -143,10 +141,6 @@ def _row(listed: Listed) -> JsonObject:
         "writer": {**listed.info.writer},
         "at": listed.info.at,
     }
-
-
-def _file(path: str) -> str:
-    return given_text(path, what="value")
 
 
 async def _open(run: str, scope: str) -> SharedState:

@@ -1,5 +1,6 @@
 """What a new user types wrong: one clear line, the right exit code, and never a traceback."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -218,3 +219,25 @@ def test_a_config_that_is_a_link_to_nothing_is_named_as_that(bench: Bench, agent
     assert ran.code == 2
     assert "It is a link to what is not there." in ran.err
     assert "Did you mean" not in ran.err
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "utf-8:strict"])
+def test_what_an_encoding_does_not_have_is_written_out(bench: Bench, encoding: str) -> None:
+    bench.agentctl("run", "hello", "ü日本 \udcff", "--model", "scripted:")
+
+    for arguments in (["log"], ["runs", "list"], ["runs", "show"], ["check", "./caf\udce9.toml"]):
+        ran = bench.agentctl(*arguments, PYTHONIOENCODING=encoding)
+        assert "bug in agentctl" not in ran.err
+        assert ran.code == (2 if arguments[0] == "check" else 0)
+
+
+def test_a_value_of_shared_state_is_what_the_file_holds(bench: Bench) -> None:
+    (bench.workdir / "bom.txt").write_bytes("\ufeffa\r\nb".encode())
+    (bench.workdir / "noise").write_bytes(b"ab\xff")
+    bench.agentctl("run", "hello", "--model", "scripted:")
+
+    assert bench.agentctl("shared", "set", "last", "k", "@bom.txt").code == 0
+    assert json.loads(bench.agentctl("shared", "get", "last", "k", "--json").out)["value"] == "\ufeffa\r\nb"
+    wrong = bench.agentctl("shared", "set", "last", "k", "@noise")
+    assert wrong.code == 2
+    assert "it is not UTF-8 text" in wrong.err
