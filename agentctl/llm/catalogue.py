@@ -45,8 +45,8 @@ class ModelFacts:
     """How reasoning is asked for; empty is unknown."""
     least_thinking: int | None = None
     """The smallest budget of thoughts that the service takes, where thinking cannot be turned off."""
-    least_effort: str = ""
-    """The word for the least effort, where the service refuses `none`."""
+    efforts: tuple[str, ...] = ()
+    """The words for effort that the service takes for this model, rising, where they are not all of ours."""
     bound_thinking: bool | None = None
     """True: the service refuses thoughts whose prefix has changed, unless it is told to drop them."""
     forced_calls: bool | None = None
@@ -166,7 +166,7 @@ def _facts(entry: JsonObject) -> ModelFacts:
         price=_price(price) if isinstance(price, dict) else None,
         thinking=next((word for word in get_args(Thinking) if word == entry.get("thinking")), ""),
         least_thinking=_whole(entry.get("least_thinking")),
-        least_effort=str(entry.get("least_effort", "")),
+        efforts=_texts(entry.get("efforts")),
         bound_thinking=_flag(entry.get("bound_thinking")),
         forced_calls=_flag(entry.get("forced_calls")),
         images=_flag(entry.get("images")),

@@ -101,12 +101,12 @@ def _reasoning(request: ModelRequest, target: Target) -> JsonObject:
         case "template":
             # llama.cpp and vLLM: a switch of the chat template.
             return {"chat_template_kwargs": {"enable_thinking": effort != "none"}}
-        case "ignored":
+        case "ignored" if target.facts.thinking != "effort":
             return {}
         case _ if target.facts.thinking == "none":
             return {}
         case _:
-            return {"reasoning_effort": (effort == "none" and target.facts.least_effort) or effort}
+            return {"reasoning_effort": target.effort(effort)}
 
 
 def _choice(choice: ToolChoice, target: Target) -> JsonObject:
@@ -224,15 +224,21 @@ def _assistant(message: AssistantMessage, thread: _Thread) -> JsonObject:
         found["content"] = text
     thinks = mine and target.facts.thinking != "none"
     thoughts = [part for part in message.parts if isinstance(part, ReasoningPart)] if thinks else []
-    found.update(_thoughts(thoughts, thread, calls=bool(calls)))
+    found.update(_thoughts(thoughts, thread, text, calls=bool(calls)))
     if calls:
         found["tool_calls"] = calls
     return found if text or calls else {}
 
 
-def _thoughts(parts: list[ReasoningPart], thread: _Thread, *, calls: bool) -> JsonObject:
+def _thoughts(parts: list[ReasoningPart], thread: _Thread, said: str, *, calls: bool) -> JsonObject:
     text = "".join(part.text for part in parts)
     match thread.target.word("reasoning_back"):
+        case "content":
+            # Mistral: a part of the content, and only for models that think.
+            if not text or thread.target.facts.thinking != "effort":
+                return {}
+            thought: JsonObject = {"type": "thinking", "thinking": [{"type": "text", "text": text}]}
+            return {"content": [thought, {"type": "text", "text": said}] if said else [thought]}
         case "reasoning_details":
             details = [block for part in parts for block in _details(part)]
             return {"reasoning_details": details} if details else {}

@@ -87,8 +87,7 @@ def _settings(request: ModelRequest, target: Target) -> JsonObject:
             }
         }
     if request.reasoning_effort and target.facts.thinking != "none":
-        effort = request.reasoning_effort
-        found["reasoning"] = {"effort": (effort == "none" and target.facts.least_effort) or effort}
+        found["reasoning"] = {"effort": target.effort(request.reasoning_effort)}
     if request.max_output_tokens is not None and not target.says("no_max_tokens"):
         found["max_output_tokens"] = request.max_output_tokens
     if request.temperature is not None and target.facts.sampling is not False:

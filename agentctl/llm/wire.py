@@ -30,6 +30,7 @@ from agentctl.records import dataclass
 _DONE = b"[DONE]"
 _BAD = 400
 _ERROR_BYTES = 64 * 1024
+_RISING = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 _GRACE_S = 1.0
 """How long a finished stream may stay open before it is closed from here."""
 
@@ -58,6 +59,14 @@ class Target:
         """Return the dialect's word for this option, or empty."""
         value = self.dialect.get(option)
         return value if isinstance(value, str) else ""
+
+    def effort(self, wanted: str) -> str:
+        """Return the model's word for an effort: the next above, or the highest, where it lacks this one."""
+        taken = self.facts.efforts
+        if not taken or wanted in taken:
+            return wanted
+        above = [word for word in taken if word in _RISING and _RISING.index(word) > _RISING.index(wanted)]
+        return above[0] if above else taken[-1]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -190,10 +190,22 @@ def test_gemini_that_always_thinks_gets_its_least_budget() -> None:
 
 
 @pytest.mark.parametrize("to", ["openai:m", "svc:m"])
-def test_no_effort_is_the_least_where_a_model_cannot_do_without(to: str) -> None:
-    facts = ModelFacts(thinking="effort", least_effort="minimal")
-    body = sent(user_text("go"), to=to, facts=facts, reasoning_effort="none")
-    assert (body.get("reasoning_effort") or body["reasoning"]["effort"]) == "minimal"
+@pytest.mark.parametrize(
+    ("taken", "wanted", "said"),
+    [
+        (("minimal", "low", "medium", "high"), "none", "minimal"),
+        (("none", "high"), "none", "none"),
+        (("none", "high"), "low", "high"),
+        (("low", "medium"), "high", "medium"),
+        ((), "none", "none"),
+    ],
+)
+def test_an_effort_that_a_model_lacks_is_the_next_one_above(
+    to: str, taken: tuple[str, ...], wanted: str, said: str
+) -> None:
+    facts = ModelFacts(thinking="effort", efforts=taken)
+    body = sent(user_text("go"), to=to, facts=facts, reasoning_effort=wanted)
+    assert (body.get("reasoning_effort") or body["reasoning"]["effort"]) == said
 
 
 def test_a_model_that_thinks_gets_its_limit_by_its_own_name_wherever_it_is_served() -> None:
@@ -322,3 +334,24 @@ def test_a_signature_of_geminis_openai_door_goes_back_to_the_service_it_came_fro
     other = sent(said(signed, by="else:m"), answer())
     assert "extra_content" in own["messages"][0]["tool_calls"][0]
     assert "extra_content" not in other["messages"][0]["tool_calls"][0]
+
+
+@pytest.mark.parametrize("text", ["so", ""])
+def test_mistral_gets_its_thoughts_back_in_the_content_if_the_model_thinks(text: str) -> None:
+    dialect = {"reasoning": "ignored", "reasoning_back": "content", "max_tokens": "max_tokens"}
+    parts: list[AssistantPart] = [ReasoningPart(text="hm"), call()]
+    reply = said(*([TextPart(text=text)] if text else []), *parts, by="mistral:m")
+
+    def body(thinking: Any) -> dict[str, Any]:
+        facts = ModelFacts(thinking=thinking, efforts=("none", "high"))
+        settings = {"reasoning_effort": "low", "max_output_tokens": 9}
+        return sent(
+            user_text("go"), reply, answer(), to="mistral:m", facts=facts, dialect=dialect, **settings
+        )
+
+    thought = {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}
+    words = [{"type": "text", "text": text}] if text else []
+    assert body("effort")["messages"][1]["content"] == [thought, *words]
+    assert (body("effort")["reasoning_effort"], body("effort")["max_tokens"]) == ("high", 9)
+    assert body("")["messages"][1].get("content", "") == text
+    assert "reasoning_effort" not in body("")
