@@ -1,13 +1,14 @@
 """A command line to the effects it would have, or the reason why that cannot be told."""
 
 import re
+from dataclasses import replace
 
 from agentctl.policy.shell.commands import Findings
 from agentctl.policy.shell.grammar import MAX_TEXT, Reader
 from agentctl.policy.shell.scan import rough_commands
 from agentctl.policy.shell.second import commands_seen
 from agentctl.policy.shell.words import Refused
-from agentctl.protocol.effects import Effect, OpaqueCommand
+from agentctl.protocol.effects import Effect, OpaqueCommand, RunProgram
 from agentctl.records import dataclass
 
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -51,8 +52,17 @@ def analyse(line: str, *, cwd: str, home: str) -> LineAnalysis:
     except RecursionError:
         findings.flag("it is nested too deep")
         findings.effects.extend(rough_commands(line))
-    findings.settle_numbers()
+    findings.settle()
+    _free_last_move(findings)
     return _answer(line, findings)
+
+
+def _free_last_move(findings: Findings) -> None:
+    """A `cd` behind all else leads nowhere: the shell ends there. Alone it is what the line is for."""
+    effects = findings.effects
+    last = effects[-1] if len(effects) > 1 else None
+    if isinstance(last, RunProgram) and last.argv[0] == "cd" and not last.via and not findings.reasons:
+        effects[-1] = replace(last, seen_inside=True)
 
 
 def _length_without_bodies(line: str) -> int:

@@ -3,6 +3,7 @@
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 
 from agentctl.policy.shell.names import own_variable
 from agentctl.policy.shell.places import UNKNOWN, Places
@@ -10,6 +11,7 @@ from agentctl.policy.shell.words import AnyWord, Word
 from agentctl.protocol.effects import Effect, ReachHost, ReadPath, RunProgram, WritePath
 
 _VARIABLE = re.compile(r'"?\$(?:\{([A-Za-z_][A-Za-z0-9_]*)\}|([A-Za-z_][A-Za-z0-9_]*))"?')
+_TILDE = re.compile(r"~([A-Za-z_][A-Za-z0-9_.-]*|[+-])(/[^'\"$`\\*?\[{]*)?")
 _MAX_VALUES = 32
 _INTEGER = re.compile(r"-?[0-9]+")
 _DEVICE_LIST = "null stdin stdout stderr zero full random urandom"
@@ -72,6 +74,8 @@ class Sink(ABC):
         self.reasons: list[str] = []
         self.places = Places(cwd)
         self.home = home
+        self.reader = 0
+        """Where the run whose files are being added stands among the effects."""
         self.unseen = False
         """A program reads a file whose name is not known."""
         self.fed: list[AnyWord] = []
@@ -82,6 +86,10 @@ class Sink(ABC):
         """Variables that may hold something else."""
         self._evaluated: set[str] = set()
         self._values: dict[str, list[AnyWord] | None] = {}
+        self._used: list[tuple[str, int, int]] = []
+        """Variables that were taken for files: the name, how many values it had, which effect is the run."""
+        self._bound: dict[str, str] = {}
+        """What the variables of loops over plain words hold while a loop's body is read."""
 
     def holds(self, name: str, values: Sequence[AnyWord] | None, *, appended: bool = False) -> None:
         """Note what variable `name` may hold besides what it held; None where that is not in the line.
@@ -89,6 +97,8 @@ class Sink(ABC):
         With `appended` the values are put behind what it held.
         Only the files that a program is seen to read follow from it: never a program, an option or a write.
         """
+        if name in self._bound:
+            self.flag("a loop's variable is set in the loop")
         if values is not None and all(_is_number(value) for value in values):
             self._numbers.add(name)
         else:
@@ -114,7 +124,7 @@ class Sink(ABC):
     def evaluates(self, used: set[str], changed: set[str]) -> None:
         """Note that arithmetic evaluates the variables `used`, and sets those in `changed` to a number."""
         for name in changed:
-            if not own_variable(name):
+            if not own_variable(name) or name in self._bound:
                 self.flag(f"arithmetic sets `{name}`")
         self._evaluated |= used
         self._numbers |= changed
@@ -130,15 +140,39 @@ class Sink(ABC):
         self._evaluated.add(name)
         return True
 
-    def settle_numbers(self) -> None:
-        """At the end of the line: flag it where arithmetic may have met anything but a number."""
+    def settle(self) -> None:
+        """At the end of the line: what a variable held when it was used may not be all that it ever holds."""
         if any(name not in self._numbers or name in self._others for name in self._evaluated):
             self.flag("arithmetic evaluates what a variable holds")
+        if self._used:
+            self._settle_files()
+
+    def _settle_files(self) -> None:
+        """A variable that was read as a file's name may be set anew behind that, in a loop."""
+        for name, count, at in self._used:
+            values = self._values[name]
+            if values is not None:
+                self.read_all(values[count:])
+                continue
+            run = self.effects[at] if at < len(self.effects) else None
+            if isinstance(run, RunProgram):
+                self.effects[at] = replace(run, distrust="a file that it reads is known only to the shell")
 
     def held(self, word: Word) -> list[AnyWord] | None:
         """What `word`, a variable and nothing else, may hold; None where that is not known."""
         match = _VARIABLE.fullmatch(word.text)
         return self._values.get(match[1] or match[2]) if match else None
+
+    def bind(self, name: str, value: str) -> None:
+        """A loop's variable holds `value` while the body is read once; empty: the loop is over."""
+        if value:
+            self._bound[name] = value
+        else:
+            self._bound.pop(name, None)
+
+    def bound(self, name: str) -> str | None:
+        """What a loop's variable holds in this reading of the body."""
+        return self._bound.get(name)
 
     @abstractmethod
     def run(self, call: Call) -> None:
@@ -194,14 +228,25 @@ class Sink(ABC):
             elif not word.path:
                 held = self.held(word)
                 if held is not None:
+                    match = _VARIABLE.fullmatch(word.text)
+                    name = (match[1] or match[2]) if match else ""
+                    self._used.append((name, len(held), self.reader))
                     self.read_all(held)
                     return
                 self.unseen = True
-        text = word if isinstance(word, str) else word.path or _directory(word)
+        text = word if isinstance(word, str) else word.path or _directory(word) or self._other_home(word)
         glob = isinstance(word, Word) and bool(word.path)
         if text and text != "-":
             for path in self.absolute(text):
                 self.effects.append(ReadPath(path=path, glob=glob and _wild(path)))
+
+    def _other_home(self, word: Word) -> str:
+        """Where `~user/x` most likely is; empty where the word is none of that form."""
+        match = _TILDE.fullmatch(word.text)
+        if match is None:
+            return ""
+        homes = self.home.rpartition("/")[0] or "/home"
+        return ("/root" if match[1] == "root" else f"{homes}/{match[1]}") + (match[2] or "")
 
     def write(self, word: AnyWord, *, tree: bool = False, into: Sequence[AnyWord] = ()) -> None:
         """Add the write of what `word` names, with `tree` of all under it.

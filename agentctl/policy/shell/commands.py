@@ -171,6 +171,7 @@ class Findings(Sink):
         effects = PROGRAMS.get(name)
         if effects is not None:
             self.unseen = False
+            self.reader = at
             effects(self, call)
             run = self.effects[at]
             if self.unseen and isinstance(run, RunProgram):
@@ -188,7 +189,7 @@ class Findings(Sink):
             Reader(text, inside).read_all()
         except Refused as refused:
             inside.flag(refused.reason)
-        inside.settle_numbers()
+        inside.settle()
         if only_runs:
             inside.effects = [effect for effect in inside.effects if isinstance(effect, RunProgram)]
         else:

@@ -30,8 +30,16 @@ _BRACE = frozenset({"}"})
 _CLAUSE = frozenset({";;", "esac"})
 
 
+_PLAIN_VALUE = re.compile(r"[A-Za-z0-9_./@%+][A-Za-z0-9_./@%+=:,-]*")
+_MAX_ROUNDS = 12
+_MAX_REREAD = 4096
+
+
 class CompoundReader(SimpleReader):
     """Reads one command of any kind."""
+
+    rounds = 1
+    """How often what is read now is read in all, for loops around it."""
 
     @abstractmethod
     def compound_list(self, stops: frozenset[str]) -> str:
@@ -153,11 +161,12 @@ class CompoundReader(SimpleReader):
     def _for(self, keyword: str) -> None:
         start = self.places.now
         self.blanks()
+        name, words = "", None
         if self.text.startswith("((", self.pos):
             self.pos += 2
             self._three_parts()
         else:
-            self._for_words(keyword)
+            name, words = self._for_words(keyword)
         self.space()
         if self.text.startswith(";", self.pos):
             self.pos += 1
@@ -165,14 +174,35 @@ class CompoundReader(SimpleReader):
         if not _DO_WORD.match(self.text, self.pos):
             raise Refused("a loop without `do` cannot be read")
         self.pos += 2
-        self.compound_list(_DONE)
+        if not self._rounds(name, words, start):
+            self.compound_list(_DONE)
         self._around(start, start)
+
+    def _rounds(self, name: str, words: list[AnyWord] | None, start: Dirs) -> bool:
+        """Read the body once for each of a few plain words; False where the words are not of that kind."""
+        rounds = self.rounds * len(words or ())
+        plain = words and all(isinstance(word, str) and _PLAIN_VALUE.fullmatch(word) for word in words)
+        if not plain or rounds > _MAX_ROUNDS or self.end > _MAX_REREAD or self.heredocs:
+            return False
+        before, self.rounds = self.rounds, rounds
+        body, ends = self.pos, start
+        for word in words or ():
+            self.pos = body
+            self.heredocs = []
+            self.places.at(start)
+            self.listener.bind(name, str(word))
+            self.compound_list(_DONE)
+            ends = self.places.union(ends, self.places.now)
+        self.listener.bind(name, "")
+        self.rounds = before
+        self.places.at(ends)
+        return True
 
     def _three_parts(self) -> None:
         for closer in (";", ";", "))"):
             self.arithmetic(closer)
 
-    def _for_words(self, keyword: str) -> None:
+    def _for_words(self, keyword: str) -> tuple[str, list[AnyWord] | None]:
         match = NAME.match(self.text, self.pos)
         if match is None or self.text[match.end() : match.end() + 1] not in {" ", "\t", "\n", ";"}:
             raise Refused("a loop's variable cannot be read")
@@ -182,6 +212,7 @@ class CompoundReader(SimpleReader):
         self.space()
         words = self._loop_words() if _IN.match(self.text, self.pos) else None
         self.listener.sets(match[0], words)
+        return match[0], None if keyword == "select" else words
 
     def _loop_words(self) -> list[AnyWord]:
         self.pos += 2

@@ -31,7 +31,7 @@ _CURL = Grammar(
 )
 _CURL_WRITES = names("o output c cookie-jar D dump-header trace trace-ascii stderr hsts etag-save libcurl")
 _CURL_READS = names("T upload-file K config E cert key cacert capath netrc-file etag-compare b cookie")
-_CURL_BODIES = names("d data data-binary data-urlencode data-ascii json F form H header")
+_CURL_BODIES = names("d data data-binary data-urlencode data-ascii json F form H header w write-out")
 
 
 def _reach_url(sink: Sink, word: AnyWord) -> None:
@@ -66,7 +66,8 @@ def _curl(sink: Sink, call: Call) -> None:
             if name in {"K", "config"}:
                 sink.flag("`curl` reads its options from a file")
         elif name in _CURL_BODIES and value is not None:
-            file = re.match(r"(?:[^=@]*=)?[@<](.+)", text_of(value)) if isinstance(value, str) else None
+            named = "[^=@]*" if name == "data-urlencode" else "(?:[^=@]*=)?"
+            file = re.match(rf"{named}[@<](.+)", value) if isinstance(value, str) else None
             if file:
                 sink.read(file[1].partition(";")[0])
         elif name in {"O", "remote-name", "remote-name-all", "J", "remote-header-name"}:

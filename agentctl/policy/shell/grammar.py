@@ -17,8 +17,8 @@ _END: frozenset[str] = frozenset()
 _PARENTHESIS = frozenset({")"})
 _STOP_WORD = re.compile(r"[a-z}]+(?=[ \t\n;&|<>()]|\Z)")
 _COMPOUND = re.compile(r"\[\[|[({]|(?:if|while|until|for|case|select|function|coproc)\b")
-_TIME_POSIX = re.compile(r"-(?:\\\n)*p(?:\\\n)*(?=[ \t])")
-_TIME_END = re.compile(r"-(?:\\\n)*-(?:\\\n)*(?=[ \t])")
+_TIME_POSIX = re.compile(r"-(?:\\\n)*p(?:\\\n)*(?=[ \t\n;&|<>()]|\Z)")
+_TIME_END = re.compile(r"-(?:\\\n)*-(?:\\\n)*(?=[ \t\n;&|<>()]|\Z)")
 
 
 class Reader(CompoundReader):

@@ -4,6 +4,7 @@ import re
 from abc import ABC, abstractmethod
 
 from agentctl.policy.shell.arithmetic import arithmetic_names
+from agentctl.policy.shell.draft import Draft
 from agentctl.policy.shell.words import AnyWord, Refused, Word, ansi_c, expand_braces, may_expand_braces
 
 PLAIN = re.compile(r"[A-Za-z0-9_./:@%+,=^-]+(?=[ \t\n;&|<>()]|\Z)")
@@ -33,30 +34,6 @@ _TILDE_ENDS = {"", "/", " ", "\t", "\n", ";", "&", "|", "<", ">", "(", ")"}
 MAX_DEPTH = 24
 
 
-class Draft:
-    """A word while it is read."""
-
-    __slots__ = ("brace", "bracket", "dollar", "firm", "glob", "lead", "numeric", "out", "quoted", "spread")
-
-    def __init__(self) -> None:
-        self.out: list[str] = []
-        self.lead: str | None = None
-        """Literal text before the first expansion; None while there is none."""
-        self.quoted = self.spread = self.glob = self.brace = self.bracket = False
-        self.dollar = False
-        """An expansion that is neither $HOME nor $PWD is in it."""
-        self.numeric = True
-        self.firm = False
-
-    def unknown(self, *, numeric: bool, spread: bool) -> None:
-        """Add an expansion whose value is not known."""
-        if self.lead is None:
-            self.lead = "".join(self.out)
-        self.dollar = True
-        self.numeric = self.numeric and numeric
-        self.spread = self.spread or (spread and not numeric)
-
-
 class Lexer(ABC):
     """A position in a text, and the reading of words from there."""
 
@@ -83,6 +60,10 @@ class Lexer(ABC):
     @abstractmethod
     def known(self, name: str) -> str | None:
         """Return the value of variable `name` where it is certain (HOME, PWD)."""
+
+    @abstractmethod
+    def bound(self, name: str) -> str | None:
+        """Return what a loop's variable holds in this reading of the loop's body."""
 
     @abstractmethod
     def evaluates(self, used: set[str], changed: set[str]) -> None:
@@ -329,9 +310,7 @@ class Lexer(ABC):
         if self.text.startswith("\\\n", self.pos):
             raise Refused("a line continuation stands behind a variable's name")
         name = match[0]
-        value = self.known(name)
-        if value is not None:
-            self._home(draft, value, quoted=quoted)
+        if self._known_variable(draft, name, quoted=quoted):
             return
         draft.unknown(numeric=name in _NUMERIC, spread=not quoted or name == "@")
         draft.out.append("$" + name)
@@ -339,6 +318,17 @@ class Lexer(ABC):
     def _plain_dollar(self, draft: Draft) -> None:
         draft.numeric = False
         draft.out.append("$")
+
+    def _known_variable(self, draft: Draft, name: str, *, quoted: bool) -> bool:
+        """Add what the variable holds where that is certain, without making the word a literal one."""
+        value = self.bound(name)
+        if value is not None:
+            draft.bind(value)
+            return True
+        value = self.known(name)
+        if value is not None:
+            self._home(draft, value, quoted=quoted)
+        return value is not None
 
     def _home(self, draft: Draft, value: str, *, quoted: bool) -> None:
         """$HOME or $PWD: the value is known well enough for a path, not for the words it makes."""
@@ -351,10 +341,7 @@ class Lexer(ABC):
 
     def _braced(self, draft: Draft, *, quoted: bool) -> None:
         name, numeric, many = self.parameter(quoted=quoted)
-        value = self.known(name) if name else None
-        if value is not None:
-            self._home(draft, value, quoted=quoted)
-        else:
+        if not name or not self._known_variable(draft, name, quoted=quoted):
             draft.unknown(numeric=numeric, spread=many or not quoted)
 
     @abstractmethod
@@ -385,7 +372,7 @@ class Lexer(ABC):
         word.lead = draft.lead
         word.spread = draft.spread or draft.glob
         word.glob = draft.glob and not draft.dollar
-        word.numeric = draft.numeric and draft.dollar and not draft.glob
+        word.numeric = draft.numeric and (draft.dollar or draft.bound) and not draft.glob
         word.firm = draft.firm
         if not draft.dollar:
             word.path = "".join(draft.out)

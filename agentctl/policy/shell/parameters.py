@@ -2,7 +2,8 @@
 
 import re
 
-from agentctl.policy.shell.lexing import Draft, Lexer
+from agentctl.policy.shell.draft import Draft
+from agentctl.policy.shell.lexing import Lexer
 from agentctl.policy.shell.words import Refused
 
 _HEAD = re.compile(r"(#?)([A-Za-z_][A-Za-z0-9_]*|[0-9]+|[@*#?$!_-])(\[(?:[@*]|[0-9]+)\])?")

@@ -9,7 +9,14 @@ from agentctl.policy.shell.fetchers import FETCHERS
 from agentctl.policy.shell.finding import FINDERS
 from agentctl.policy.shell.hosts import host_of
 from agentctl.policy.shell.options import Grammar, Parsed, take_apart
-from agentctl.policy.shell.special import SPECIAL, awk_writes, editor_runs, zip_tests
+from agentctl.policy.shell.special import (
+    SPECIAL,
+    awk_writes,
+    editor_runs,
+    pager_runs,
+    ssh_settings,
+    zip_tests,
+)
 from agentctl.policy.shell.tables import READS, WRITES
 from agentctl.policy.shell.words import AnyWord, Word
 from agentctl.records import dataclass
@@ -172,6 +179,8 @@ _TABLES = _read_tables(READS, WRITES)
 _SCRIPTED = {
     **{name: _both(_TABLES[name], awk_writes) for name in ("awk", "gawk", "mawk", "nawk")},
     **{name: _both(_TABLES[name], editor_runs) for name in ("vim", "vi", "view", "nvim", "ex")},
+    **{name: _both(_TABLES[name], pager_runs) for name in ("less", "more", "most")},
+    "scp": _both(_TABLES["scp"], ssh_settings),
     "zip": _both(_TABLES["zip"], zip_tests),
 }
 PROGRAMS: dict[str, Program] = {**_TABLES, **BUILDERS, **FETCHERS, **FINDERS, **SPECIAL, **_SCRIPTED}

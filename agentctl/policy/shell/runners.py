@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 
 from agentctl.policy.shell.calls import Call, Sink, text_of
 from agentctl.policy.shell.options import Grammar, names, take_apart
+from agentctl.policy.shell.special import ssh_settings
 from agentctl.policy.shell.words import AnyWord, Word
 from agentctl.policy.shell.wrappers import Wrapper, pass_on_anything, pass_on_guess
 
@@ -94,12 +95,11 @@ def _ssh(sink: Sink, call: Call) -> None:
     parsed = take_apart(call.words[1:], _SSH, first_ends=True)
     sink.emit(call)
     for name, value in parsed.options:
-        setting = text_of(value) if value is not None else ""
-        key, _, program = setting.replace("=", " ", 1).partition(" ")
-        if name == "o" and key.lower() in {"proxycommand", "localcommand", "knownhostscommand"}:
-            sink.script(program, call, needs_rule=True)
-        elif name == "J":
-            sink.reach(setting)
+        if name == "J":
+            sink.reach(text_of(value) if value is not None else "")
+        elif name == "F" and value is not None:
+            sink.read(value)
+    ssh_settings(sink, call)
     rest = parsed.rest
     if not rest:
         return

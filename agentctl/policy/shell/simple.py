@@ -64,6 +64,12 @@ class Listener(Protocol):
     def known(self, name: str) -> str | None:
         """The value of a variable where it is certain."""
 
+    def bind(self, name: str, value: str) -> None:
+        """A loop's variable holds `value` while the body is read once; empty: the loop is over."""
+
+    def bound(self, name: str) -> str | None:
+        """What a loop's variable holds in this reading of the body."""
+
     def evaluates(self, used: set[str], changed: set[str]) -> None:
         """Arithmetic evaluates the variables `used`, and sets those in `changed` to a number."""
 
@@ -102,6 +108,10 @@ class SimpleReader(Lexer):
     def known(self, name: str) -> str | None:
         """See Lexer."""
         return self.listener.known(name)
+
+    def bound(self, name: str) -> str | None:
+        """See Lexer."""
+        return self.listener.bound(name)
 
     def evaluates(self, used: set[str], changed: set[str]) -> None:
         """See Lexer."""

@@ -200,6 +200,28 @@ def editor_runs(sink: Sink, call: Call) -> None:
             sink.script(match[1], call, needs_rule=True)
 
 
+def pager_runs(sink: Sink, call: Call) -> None:
+    """`less '+!x'`: what a pager is told to run when it starts."""
+    for word in call.words[1:]:
+        match = re.fullmatch(r"\+[^!|]*[!|](.+)", word, re.DOTALL) if isinstance(word, str) else None
+        if match:
+            sink.script(match[1], call, needs_rule=True)
+
+
+_SSH_RUNS = re.compile(r"(?:proxycommand|localcommand|knownhostscommand)[ =]+(.+)", re.IGNORECASE | re.DOTALL)
+
+
+def ssh_settings(sink: Sink, call: Call) -> None:
+    """`ssh -o ProxyCommand=x`: settings that name a program."""
+    for at, word in enumerate(call.words[1:], start=1):
+        text = text_of(word)
+        if text == "-o" and at + 1 < len(call.words):
+            text += text_of(call.words[at + 1])
+        match = _SSH_RUNS.fullmatch(text[2:].strip()) if text.startswith("-o") else None
+        if match:
+            sink.script(match[1], call, needs_rule=True)
+
+
 def zip_tests(sink: Sink, call: Call) -> None:
     """`zip -T -TT x`: the program that tests what was packed."""
     for at, word in enumerate(call.words[1:-1], start=1):

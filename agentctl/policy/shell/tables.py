@@ -46,6 +46,7 @@ ag ack : A B C m G p=r pager=x type ignore ignore-dir output ignore-file : pr
 nm objdump readelf size ldd otool : j M C section disassembler-options : r
 xmllint : o=w output=w schema=r relaxng=r xpath pattern encode maxmem path : r
 look : t : vr
+date gdate : d f=r r s date file=r reference=r set I? : v
 man : H=x? html=x? P=x pager=x C=r config-file=r M L m r T? p e s k? : v
 shuf : o=w i n output=w random-source=r input-range head-count : r
 uniq : f s w skip-fields skip-chars check-chars group : rw
