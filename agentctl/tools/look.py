@@ -143,7 +143,8 @@ class _Look:
         if not path.readable:
             return outside(path, reads(path), place)
         await existing_directory(path, self.files, roots_of(place))
-        request = GlobRequest(pattern=arguments.pattern, limit=PAGE_LINES)
+        pattern = arguments.pattern.removeprefix(f"{path.path}/")
+        request = GlobRequest(pattern=pattern, limit=PAGE_LINES)
 
         async def act(context: ActContext) -> ToolOutput:
             del context

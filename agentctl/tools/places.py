@@ -134,7 +134,10 @@ async def _names_in(directory: ResolvedPath, files: Files, *, wanted: str = "") 
     ]
     if not names:
         return f"{directory.shown} is empty."
-    guess = f"Did you mean {near}? " if (near := _nearest(wanted, names)) else ""
+    near = _nearest(wanted, names)
+    guess = f"Did you mean {near}? " if near and near != wanted else ""
+    if near == wanted and "\\x" in near:
+        guess = "Its name holds bytes that are no text: reach it with a wildcard in a shell command. "
     listed = ", ".join(names[:_MOST_NAMES])
     more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
     return f"{guess}Existing in {directory.shown}: {listed}{more}."

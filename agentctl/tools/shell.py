@@ -88,22 +88,29 @@ class _WriteLedger:
     _state: WorkdirState | None = None
 
     @asynccontextmanager
-    async def counting(self, roots: Roots) -> AsyncIterator[Callable[[], WorkdirChange]]:
-        """Run a body; what it gives tells, after the body, what changed since the last count."""
+    async def counting(self, roots: Roots) -> AsyncIterator[Callable[[], WorkdirChange | None]]:
+        """Run a body; what it gives tells, after the body, what changed since the last count.
+
+        None: that could not be told.
+        """
         async with self._lock:
             if self._running == 0 or self._state is None:
                 self._state = await self.executor.measure(roots)
             self._running += 1
-        counted: list[WorkdirChange] = []
+        counted: list[WorkdirChange | None] = []
         try:
             yield lambda: counted[0]
         finally:
             with anyio.CancelScope(shield=True):
                 async with self._lock:
                     self._running -= 1
-                    counted.append(await self.executor.changed_since(self._state, roots))
-                    if self._running:
-                        self._state = await self.executor.measure(roots)
+                    try:
+                        counted.append(await self.executor.changed_since(self._state, roots))
+                        if self._running:
+                            self._state = await self.executor.measure(roots)
+                    except ToolError:
+                        # The workdir went away while the command ran; what it did and said still stands.
+                        counted.append(None)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -220,7 +227,7 @@ def _ended_by(exit_code: int) -> str:
     return f" (128 + {signal.Signals(number).name})" if known else ""
 
 
-def _ended(result: CommandResult, change: WorkdirChange) -> ToolOutput:
+def _ended(result: CommandResult, change: WorkdirChange | None) -> ToolOutput:
     notes = []
     if result.timed_out:
         notes.append(
@@ -233,6 +240,9 @@ def _ended(result: CommandResult, change: WorkdirChange) -> ToolOutput:
         notes.append("1 process it left running was ended")
     elif result.survivors_killed:
         notes.append(f"{result.survivors_killed} processes it left running were ended")
+    if change is None:
+        notes.append("the workdir is not where it was any more; what was written could not be counted")
+        change = WorkdirChange(counted_bytes=0, files=0, paths=())
     if result.tampered:
         notes.append(f"protected files were put back: {', '.join(result.tampered)}")
     output = without_sequences(result.output.text)

@@ -202,3 +202,22 @@ async def test_looking_is_read_only(tools: dict[str, Tool], tree: ToolPlace) -> 
         prepared = await tools[name].prepare(dict(arguments), tree)
         assert prepared.read_only
         assert all(isinstance(effect, ReadPath) and not effect.outside for effect in prepared.effects)
+
+
+async def test_a_pattern_under_the_workdir_may_be_absolute(
+    call: Call, tools: dict[str, Tool], place: ToolPlace
+) -> None:
+    (place.workdir / "a.py").write_text("x")
+
+    output = await call(tools["glob"], {"pattern": f"{place.workdir}/*.py"})
+
+    assert output.text == "a.py"
+
+
+async def test_a_name_that_is_no_text_is_not_proposed_as_if_it_were(
+    call: Call, tools: dict[str, Tool], place: ToolPlace
+) -> None:
+    (place.workdir / os.fsdecode(b"caf\xe9.txt")).write_text("x")
+
+    with pytest.raises(ToolError, match="wildcard in a shell command"):
+        await call(tools["read_file"], {"path": "caf\\xe9.txt"})

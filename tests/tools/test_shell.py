@@ -256,3 +256,17 @@ async def test_progress_that_is_drawn_over_is_shown_once_and_kept_whole(
 )
 async def test_how_a_command_ended_is_said(call: Call, tools: dict[str, Tool], line: str, said: str) -> None:
     assert (await call(tools["shell"], {"command": line})).text == said
+
+
+async def test_what_a_command_said_stands_though_the_workdir_went_away(
+    call: Call, tools: dict[str, Tool], place: ToolPlace, context: ActContext
+) -> None:
+    bare = replace(place, sandbox=SandboxPolicy(kind=SandboxKind.NONE))
+    line = f"echo said; mv {place.workdir} {place.workdir}-gone"
+
+    output = await (await tools["shell"].prepare({"command": line}, bare)).act(context)
+
+    assert output.text.startswith("said\n[")
+    assert "could not be counted" in output.text
+    with pytest.raises(ToolError, match="is gone"):
+        await call(tools["shell"], {"command": "true"})
