@@ -82,6 +82,10 @@ class RunFailed(AgentctlError):
     """The run could not go on."""
 
 
+class JournalUnwritable(RunFailed):
+    """The journal took nothing more, for want of room for instance; a resume goes on from its last commit."""
+
+
 class UsageError(AgentctlError):
     """The command line was wrong, or it names something that is missing or of the wrong kind."""
 

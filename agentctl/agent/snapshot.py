@@ -84,6 +84,10 @@ class RunSnapshot:
     children_ended: dict[str, ChildEnded] = field(default_factory=dict)
     suspended: RunSuspended | None = None
     ended: RunEnded | None = None
+    upto: int = field(default=0, compare=False)
+    """The last commit that was read into it."""
+    left_out: list[str] = field(default_factory=list, compare=False)
+    """What reading the journal left out, in sentences for a person: a torn last record, unknown events."""
 
     def apply(self, event: Event) -> None:  # noqa: C901, PLR0912 - one arm an event, nothing nested
         """Take in one event. Total: an event of any kind has an arm, and none can fail."""
@@ -132,6 +136,8 @@ class RunSnapshot:
                 self.ended = event
             case GrantUsed(key=key):
                 self.grants = list(used_once(self.grants, key))
+            case Noted(source="journal", text=text):
+                self.left_out.append(text)
             case HookActed() | Noted() | StateChanged():
                 pass
 

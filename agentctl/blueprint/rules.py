@@ -8,6 +8,7 @@ from agentctl.blueprint.model import Blueprint, InteractionPointTable, StageTabl
 from agentctl.blueprint.schemas import schema_findings
 from agentctl.blueprint.state_tables import MachineTable, StateEffectTable, StateKeyTable
 from agentctl.protocol.tool_names import canonical_tool
+from agentctl.state.folds import problem_with
 from agentctl.state.machine_check import check_machines
 from agentctl.tables.rules import choose, exactly_one, hook_findings, server_findings, unique
 from agentctl.toml.positions import Path
@@ -131,6 +132,9 @@ def _state_keys(keys: Sequence[StateKeyTable]) -> Iterator[Finding]:
         if key.merge == "fold" and not key.fold:
             message = f'merge = "fold" needs fold = {one_of(FOLDS)}, or "module:function"'
             yield Finding(path=(*at, "merge"), message=message, needs=(at,))
+        if problem := problem_with(key.fold, key.default):
+            where = (*at, "default")
+            yield Finding(path=where, message=f"the default {problem}", at_value=True, needs=(at,))
         if key.fold and key.merge != "fold":
             message = 'fold is used only with merge = "fold"'
             yield Finding(path=(*at, "fold"), message=message, needs=(at,))

@@ -24,14 +24,14 @@ def fork(
     run: Run = "last",
     *,
     at: Annotated[
-        int,
+        int | None,
         typer.Option(
             "--at",
             metavar="N",
             help="The last commit to take along; the latest without it.",
             show_default=False,
         ),
-    ] = 0,
+    ] = None,
     as_json: AsJson = False,
 ) -> int:
     """Copy a run up to a commit into a new run; `agentctl resume` goes on with it.
@@ -51,10 +51,10 @@ def fork(
     return 0
 
 
-async def _fork(run: str, at: int) -> Forked:
+async def _fork(run: str, at: int | None) -> Forked:
     async with opened_journal() as journal:
         state = await read_run_state(journal, run)
-        forked = await fork_run(journal, state.info, at or state.info.sequence)
+        forked = await fork_run(journal, state.info, state.info.sequence if at is None else at)
     settings, blueprint = load_settings(), state.blueprint()
     old = store_of(settings, blueprint, state.state_thread)
     new = store_of(settings, blueprint, forked.thread_id)

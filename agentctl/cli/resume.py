@@ -34,7 +34,7 @@ from agentctl.journal.sqlite import open_journal
 from agentctl.locations import data_dir
 from agentctl.protocol.events import LaunchFlags, RunStarted
 from agentctl.run.house import House
-from agentctl.run.resume import read_snapshot
+from agentctl.run.resume import check_goes_on, read_snapshot
 from agentctl.run.start import resumed
 from agentctl.settings.load import load_settings
 
@@ -111,11 +111,7 @@ async def _find(run: str) -> RunSnapshot:
         await journal.aclose()
     if snapshot.started is None:
         raise UsageError(f"The run {info.run_id} has no beginning in the journal.", hint="agentctl runs list")
-    if snapshot.ended is not None:
-        raise UsageError(
-            f"The run {info.run_id} has ended ({snapshot.ended.outcome}).",
-            hint=f"agentctl run … --thread {info.thread_id}  continues its conversation",
-        )
+    check_goes_on(snapshot)
     return snapshot
 
 

@@ -38,7 +38,10 @@ def scratch(
         sys.stdout.write(json.dumps(found) + "\n")
     for name, value in () if as_json else found.items():
         sys.stdout.write(f"{name}  {compact(value)}\n")
-    return 0 if found else absent("the scratchpad is empty")
+    if found:
+        return 0
+    notes = ", ".join(saved) if isinstance(saved, dict) else ""
+    return absent(f"no note of type {kind!r}; there are {notes}" if notes else "the scratchpad is empty")
 
 
 async def _read(run: str) -> JsonValue:

@@ -104,6 +104,9 @@ def set_value(
 
     Examples: agentctl state set last review '{"approved": true}' · agentctl state set last note hello
     """
+    if not key or key.startswith(_INTERNAL):
+        hint = f"agentctl state rm {run} KEY  starts one of them over" if key else "agentctl state list"
+        raise UsageError(f"{key!r} is no key to write: give it a name outside {_INTERNAL!r}.", hint=hint)
     state = anyio.run(_read, run)
     keys = state.keys()
     definition = _definition(keys, key, scope)
@@ -215,6 +218,9 @@ def migrate(
         raise UsageError("Give --with or --reset, not both.")
     state = anyio.run(_read, run)
     keys = _keys_now(state, blueprint)
+    if key and keys.named(key) is None:
+        known = ", ".join(one.name for one in keys.definitions) or "none"
+        raise UsageError(f"The blueprint declares no state key {key!r}; it declares {known}.")
     view = state.cells.view(state.info.run_id)
     drifted: list[tuple[KeyDefinition, str]] = []
     for definition in keys.definitions:
@@ -332,9 +338,16 @@ def _scope(word: str) -> Scope:
 
 def _json(text: str) -> JsonValue:
     try:
-        value: JsonValue = json.loads(text)
-    except ValueError:
+        value: JsonValue = json.loads(text, parse_constant=str)  # NaN is no JSON, so it is text
+    except ValueError as error:
+        if text.lstrip()[:1] in {"{", "[", '"'}:
+            problem = f"{text!r} begins like JSON and is none: {error}."
+            raise UsageError(problem, hint="Text stands between double quotes: '\"…\"'") from error
         return text
+    try:
+        json.dumps(value, allow_nan=False)
+    except ValueError as error:
+        raise UsageError(f"{text!r} has a number that is too large for readers of JSON.") from error
     return value
 
 

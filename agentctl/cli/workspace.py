@@ -113,7 +113,7 @@ def _print_part(document: JsonValue, pointer: str, *, as_json: bool) -> int:
         part = resolve(document, pointer)
     except PointerError as error:
         if pointer and not pointer.startswith("/"):
-            raise UsageError(str(error)) from error
+            raise UsageError(f"{error}.", hint=f"Try '/{pointer}'.") from error
         return absent(f"nothing stands at {pointer!r}")
     text = compact(part) if as_json else json.dumps(part, indent=2, ensure_ascii=False)
     sys.stdout.write(text + "\n")
@@ -135,7 +135,8 @@ def _at(changes: list[_Change], sequence: int) -> JsonValue:
     if found is None:
         last = changes[-1].sequence if changes else 0
         raise UsageError(
-            f"There is no patch {sequence}; the last one is {last}.", hint="agentctl workspace log"
+            f"There is no patch {sequence}; the last one is {last}.",
+            hint="agentctl workspace log RUN  shows them",
         )
     return found.document
 

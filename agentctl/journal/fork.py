@@ -44,10 +44,11 @@ async def fork_run(journal: Journal, info: RunInfo, at: int) -> Forked:
         UsageError: the run has no commit of that number, or it is a sub-agent's.
         StateConflict: the journal is damaged.
     """
-    records = [record for record in await journal.read(info.run_id) if record.sequence <= at]
+    # No more than what is taken along: what comes after may be the damage that a person leaves behind.
+    records = await journal.read(info.run_id, limit=at) if at > 0 else ()
     if not records or records[-1].sequence != at:
         raise UsageError(
-            f"The run {info.run_id} has {info.sequence} commits; there is no commit {at}.",
+            f"The run {info.run_id} has commits 1 to {info.sequence}; there is no commit {at}.",
             hint=f"agentctl log {info.run_id} --json shows them.",
         )
     if info.parent_run:

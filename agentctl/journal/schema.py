@@ -3,7 +3,7 @@
 import sqlite3
 from pathlib import Path
 
-from agentctl.errors import RunFailed, StateConflict
+from agentctl.errors import JournalUnwritable, StateConflict
 
 APPLICATION_ID = 0x61677463  # "agtc"
 
@@ -72,7 +72,7 @@ def connect(path: Path) -> sqlite3.Connection:
 
     Raises:
         StateConflict: the file is not a database, or a newer version wrote it.
-        RunFailed: it cannot be opened or made.
+        JournalUnwritable: it cannot be opened or made.
     """
     try:
         connection = sqlite3.connect(path, timeout=30.0, isolation_level=None, check_same_thread=False)
@@ -126,11 +126,11 @@ def _check(connection: sqlite3.Connection, path: Path) -> int:
     return found
 
 
-def translate(error: sqlite3.Error, path: Path) -> StateConflict | RunFailed:
+def translate(error: sqlite3.Error, path: Path) -> StateConflict | JournalUnwritable:
     """Return what a person can do about a database error."""
     text = str(error)
     if "full" in text:
-        return RunFailed(
+        return JournalUnwritable(
             f"The disk that holds the journal {str(path)!r} is full; nothing of the last commit was kept.",
             hint="Make room, then `agentctl resume last`.",
         )
@@ -139,7 +139,7 @@ def translate(error: sqlite3.Error, path: Path) -> StateConflict | RunFailed:
             f"The journal {str(path)!r} is damaged: {text}.",
             hint="Move it away together with its -wal and -shm files; `sqlite3 FILE .recover` may save it.",
         )
-    return RunFailed(
+    return JournalUnwritable(
         f"The journal {str(path)!r} could not be used: {text}.",
         hint="Check that the folder exists, is yours, and is on a disk of this machine.",
     )

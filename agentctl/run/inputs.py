@@ -7,19 +7,17 @@ from agentctl.errors import UsageError
 from agentctl.toml.words import nearest
 
 
-def checked_workdir(path: Path) -> Path:
-    """Return the workdir, absolute and resolved.
+def checked_workdir(path: Path, *, otherwise: str = "make it, or name another one with --workdir") -> Path:
+    """Return the workdir, absolute and resolved; `otherwise` is what to do where it is none.
 
     Raises:
         UsageError: it is missing or not a folder.
     """
     resolved = path.expanduser().resolve()
     if not resolved.exists():
-        raise UsageError(
-            f"The workdir {str(path)!r} does not exist.", hint="make it, or name another one with --workdir"
-        )
+        raise UsageError(f"The workdir {str(path)!r} does not exist.", hint=otherwise)
     if not resolved.is_dir():
-        raise UsageError(f"The workdir {str(path)!r} is not a folder.", hint="name a folder with --workdir")
+        raise UsageError(f"The workdir {str(path)!r} is not a folder.", hint=otherwise)
     return resolved
 
 

@@ -37,7 +37,34 @@ async def _replayed(
             break
         for event in record.events:
             snapshot.apply(event)
+        snapshot.upto = record.sequence
     return snapshot
+
+
+async def brought_up_to_date(journal: Journal, run_id: str, snapshot: RunSnapshot) -> RunSnapshot:
+    """Return what is known of a run whose thread is held: another process may have gone on with it meanwhile.
+
+    Raises:
+        UsageError: it ended meanwhile.
+    """
+    info = await journal.run(run_id)
+    if info is not None and info.sequence != snapshot.upto:
+        snapshot = await read_snapshot(journal, run_id)
+    check_goes_on(snapshot)
+    return snapshot
+
+
+def check_goes_on(snapshot: RunSnapshot) -> None:
+    """Do nothing where the run has not ended.
+
+    Raises:
+        UsageError: it has.
+    """
+    if snapshot.ended is not None and snapshot.started is not None:
+        raise UsageError(
+            f"The run {snapshot.started.run_id} has ended ({snapshot.ended.outcome}).",
+            hint=f"agentctl run … --thread {snapshot.started.thread_id}  continues its conversation",
+        )
 
 
 async def with_sub_agents(journal: Journal, run_id: str, snapshot: RunSnapshot) -> RunSnapshot:

@@ -13,6 +13,7 @@ from agentctl.clock import Clock
 from agentctl.errors import (
     AgentctlError,
     ExitCode,
+    JournalUnwritable,
     LimitReached,
     ProviderError,
     ToolServerMissing,
@@ -270,8 +271,16 @@ async def _suspend(
     return event
 
 
-async def fail_run(recorder: RunRecorder, error: AgentctlError) -> RunEnded:
-    """Commit that the run ended with `error`; for errors that no resume can mend."""
+async def fail_run(recorder: RunRecorder, error: AgentctlError) -> RunEnd:
+    """Commit that the run ended with `error`; for errors that no resume can mend.
+
+    A journal that takes nothing more ends no run: it stands where its last commit left it, as after a kill.
+    """
+    if isinstance(error, JournalUnwritable):
+        try:
+            return await _suspend(recorder, error.message, ExitCode.FAILED)
+        except JournalUnwritable:
+            return RunSuspended(reason=error.message, exit_code=int(ExitCode.FAILED))
     ended = RunEnded(outcome="failed", exit_code=int(error.exit_code), reason=error.message)
     await recorder.commit(ended)
     return ended

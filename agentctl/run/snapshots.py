@@ -17,6 +17,8 @@ from agentctl.protocol.values import JsonObject, JsonValue
 NAME = "run"
 EVERY = 500
 """Commits after which a snapshot is worth its cost."""
+_BESIDES = {"messages", "upto", "left_out"}
+"""Fields that are stored in a form of their own, or are about one reading."""
 _LEFT_OUT = UserMessage(parts=(), source="harness")
 """Stands for a message before the window, so that positions stay what they are."""
 
@@ -50,6 +52,7 @@ async def saved_run(journal: Journal, run_id: str, *, until: int | None) -> tupl
     left_out = body.pop("left_out", 0)
     try:
         snapshot: RunSnapshot = decode(RunSnapshot, body)
+        snapshot.upto = stored.upto
     except (Malformed, UnknownType):
         return None
     if isinstance(left_out, int):
@@ -76,7 +79,7 @@ def _dump(snapshot: RunSnapshot) -> JsonObject:
     body: JsonObject = {
         field.name: _json(getattr(snapshot, field.name))
         for field in dataclasses.fields(snapshot)
-        if field.name != "messages"
+        if field.name not in _BESIDES
     }
     body["messages"] = [encode(message) for message in snapshot.messages[snapshot.window_from :]]
     return {**body, "left_out": snapshot.window_from, "written_by": _mark()}

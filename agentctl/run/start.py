@@ -10,6 +10,7 @@ import anyio
 from agentctl import __version__
 from agentctl.agent.snapshot import RunSnapshot
 from agentctl.blueprint.model import Blueprint
+from agentctl.errors import InvalidInput, Position, Problem
 from agentctl.ids import new_run_id, new_thread_id
 from agentctl.protocol.events import LaunchFlags, MessageAdded, Noted, RunResumed, RunStarted
 from agentctl.protocol.messages import user_text
@@ -21,6 +22,7 @@ from agentctl.run.house import House
 from agentctl.run.inputs import checked_inputs, checked_workdir
 from agentctl.run.resume import (
     answered_by,
+    brought_up_to_date,
     check_is_last,
     left_open_by_the_last,
     thread_messages,
@@ -102,19 +104,21 @@ async def resumed(
     `snapshot` is what `read_snapshot` gave for a run that began and has not ended.
 
     Raises:
-        UsageError: the workdir is gone, or another run went on with the thread.
-        InvalidInput: a rule or a model name is invalid, or code is not trusted.
+        UsageError: the workdir is gone, the run ended meanwhile, or another run went on with the thread.
+        InvalidInput: a rule or a model name is invalid, code is not trusted, or the stage is gone.
         StateConflict: another process has the thread.
     """
     started = snapshot.started
     assert started is not None, "the caller looked"  # noqa: S101
-    await with_sub_agents(house.journal, started.run_id, snapshot)
-    workdir = checked_workdir(Path(started.workdir))
+    workdir = checked_workdir(Path(started.workdir), otherwise="make it again: the run goes on in no other")
     kind = agent_kind(house, blueprint, workdir, launch)
     house.catalogue_sha256 = started.catalogue_sha256
-    house.providers.already_answered(answered_by(snapshot), run=started.run_id)
     lease = await house.journal.acquire(started.thread_id)
     try:
+        snapshot = await brought_up_to_date(house.journal, started.run_id, snapshot)
+        _check_stage(blueprint, snapshot)
+        await with_sub_agents(house.journal, started.run_id, snapshot)
+        house.providers.already_answered(answered_by(snapshot), run=started.run_id)
         await check_is_last(house.journal, started.run_id, started.thread_id)
         seed = RunSeed(
             run_id=started.run_id,
@@ -134,11 +138,26 @@ async def resumed(
             model=started.model,
             spent=dict(snapshot.spent),
         )
-        await parts.recorder.commit(going_on)
+        notices = (Noted(level="warning", text=text, source="resume") for text in snapshot.left_out)
+        await parts.recorder.commit(*notices, going_on)
         yield parts
     finally:
         with anyio.CancelScope(shield=True):
             await lease.release()
+
+
+def _check_stage(blueprint: Blueprint, snapshot: RunSnapshot) -> None:
+    """Raise InvalidInput where the blueprint lacks the stage that the run stands in: no other's rules fit."""
+    if snapshot.stage and snapshot.stage not in blueprint.stages:
+        there = ", ".join(blueprint.stages)
+        problem = Problem(
+            position=Position(file=str(blueprint.source.path)),
+            message=f"the run stands in the stage {snapshot.stage!r}, and there is none; there are {there}",
+            key="stages",
+        )
+        raise InvalidInput(
+            (problem,), hint="Resume without --blueprint current, or give it that stage again."
+        )
 
 
 def _started(

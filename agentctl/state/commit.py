@@ -179,8 +179,10 @@ class _Batch:
         return replace(action, resolved=True, result=result)
 
     def _check_value(self, address: Address, command: Command, definition: KeyDefinition | None) -> None:
-        if definition is None or definition.shape is None or isinstance(command.action, RemoveValue):
+        if definition is None or isinstance(command.action, RemoveValue):
             return
+        if definition.shape is None and not isinstance(command.action, SetValue):
+            return  # a fold that could take its update left what it can go on from
         cell = self._draft.at(address)
         after: JsonValue = value_after(None if cell is None else cell.value, command.action, command.merge)
         problem = definition.problem_with(after)

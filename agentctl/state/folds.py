@@ -23,6 +23,18 @@ def fold(name: str, value: JsonValue, update: JsonValue) -> JsonValue:
     return function(value, update)
 
 
+def problem_with(name: str, value: JsonValue) -> str:
+    """Return why the fold could not go on from `value`, or empty; one of your own takes anything. Pure."""
+    try:
+        if name in {"sum", "max", "min"} and value is not None:
+            _number(value)
+        elif name in {"append", "union"}:
+            _items(value)
+    except ValueError as error:
+        return f"{error}, as its fold {name!r} wants it"
+    return ""
+
+
 def _sum(value: JsonValue, update: JsonValue) -> JsonValue:
     return _number(0 if value is None else value) + _number(update)
 

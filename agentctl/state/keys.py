@@ -12,7 +12,7 @@ from agentctl.protocol.commands import Merge, Scope
 from agentctl.protocol.values import JsonObject, JsonValue
 from agentctl.records import dataclass
 from agentctl.state.cells import Cell
-from agentctl.state.folds import FoldFunction
+from agentctl.state.folds import FoldFunction, problem_with
 from agentctl.state.typed import same
 
 
@@ -60,7 +60,8 @@ class KeyDefinition:
 
     def problem_with(self, value: JsonValue) -> str:
         """Return what is wrong with a value of this key, or empty."""
-        return "" if self.shape is None else self.shape(value)
+        problem = "" if self.shape is None else self.shape(value)
+        return problem or problem_with(self.fold, value)
 
     def load(self, cells: CellReader) -> JsonValue:
         """Return the cell's value, or the default when it is absent.

@@ -83,7 +83,9 @@ def outcome(board: Board, ending: Ending) -> str:
     return _WORDS.get(ending.exit_code, "failed")
 
 
-_WORDS = {0: "finished", 4: "waiting", 5: "refused", 6: "limited", 130: "cancelled", 143: "cancelled"}
+_WORDS = {
+    0: "finished", 1: "failed", 4: "waiting", 5: "refused", 6: "limited", 130: "cancelled", 143: "cancelled",
+}  # fmt: skip
 """Outcomes by exit code, for a run that stands still or never began."""
 
 

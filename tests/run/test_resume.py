@@ -24,7 +24,7 @@ from agentctl.protocol.events import (
 )
 from agentctl.protocol.messages import AssistantMessage, Message, ToolMessage, UserMessage
 from agentctl.protocol.questions import Answer, ApprovalAnswer, PersonAnswer, PersonQuestion, Question
-from agentctl.run.resume import read_snapshot, thread_messages
+from agentctl.run.resume import brought_up_to_date, read_snapshot, thread_messages
 from agentctl.run.runner import RunEnd
 from agentctl.testing.memory_journal import MemoryJournal, ProcessKilled
 from agentctl.testing.play import Stage, Turn, open_stage
@@ -401,3 +401,15 @@ async def test_what_was_said_at_the_launch_holds_as_it_is_said_now(tmp_path: Pat
         after = await resumed(denying, run_id, replies)
 
     assert [outcome for outcome, _ in results(after.messages)] == ["failed", "denied", "ok"]
+
+
+async def test_what_another_process_did_between_reading_and_taking_the_thread_is_seen(tmp_path: Path) -> None:
+    replies = [step(call("read_file", path="x")), step(call("transition", to="done")), text("done")]
+    async with staged(tmp_path, limits="steps = 1") as first:
+        stage, run_id = await stopped(first, replies)
+        stale = await read_snapshot(stage.journal, run_id)
+        assert await brought_up_to_date(stage.journal, run_id, stale) is stale
+        await resumed(stage, run_id, replies)
+
+        with pytest.raises(UsageError, match="has ended"):
+            await brought_up_to_date(stage.journal, run_id, stale)
