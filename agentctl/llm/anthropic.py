@@ -28,6 +28,7 @@ from agentctl.protocol.values import JsonObject, JsonValue
 _VERSION = "2023-06-01"
 _BINDING = "thinking-binding-controls-2026-08-01"
 _DEFAULT_MAX_TOKENS = 8192
+_THOUGHTS = frozenset({"thinking", "redacted_thinking"})
 _BUDGETS = {"low": 2048, "medium": 8192, "high": 24576}
 _MARK: JsonObject = {"type": "ephemeral"}
 _MARKED_MESSAGES = 2
@@ -66,8 +67,11 @@ class AnthropicMessages:
         if request.system:
             system: JsonObject = {"type": "text", "text": request.system}
             body["system"] = [{**system, "cache_control": dict(_MARK)} if marked else system]
-        body["messages"] = _messages(request.messages, target, marked=marked)
-        body.update(_thinking(request, target, most))
+        turns = _turns(request.messages, target)
+        if marked:
+            _mark(turns)
+        body["messages"] = [{"role": role, "content": [*blocks]} for role, blocks in turns]
+        body.update(_thinking(request, target, most, midway=_thoughtless(turns)))
         if request.temperature is not None and "thinking" not in body and target.facts.sampling is not False:
             body["temperature"] = request.temperature
         if request.stop:
@@ -81,7 +85,7 @@ class AnthropicMessages:
         return MessagesAssembler(context)
 
 
-def _thinking(request: ModelRequest, target: Target, most: int) -> JsonObject:
+def _thinking(request: ModelRequest, target: Target, most: int, *, midway: bool) -> JsonObject:
     """How reasoning and a schema are asked for; both live in `output_config` on newer models."""
     body: JsonObject = {}
     config: JsonObject = {}
@@ -98,8 +102,9 @@ def _thinking(request: ModelRequest, target: Target, most: int) -> JsonObject:
             case _:
                 # The service wants the budget below the whole, and at least 1024.
                 budget = min(_BUDGETS[effort], most - 1024)
-                # Nor does it take a budget together with a choice that forces a call.
-                free = request.tool_choice in {"auto", "none"}
+                # Nor does it take a budget together with a choice that forces a call, or amid a turn that was
+                # begun without thinking.
+                free = request.tool_choice in {"auto", "none"} and not midway
                 if free and budget >= 1024:  # noqa: PLR2004 - the service's own floor
                     body["thinking"] = {"type": "enabled", "budget_tokens": budget}
     if target.facts.bound_thinking:
@@ -136,7 +141,7 @@ def _tool(tool: ToolSpec) -> JsonObject:
     return found
 
 
-def _messages(messages: tuple[Message, ...], target: Target, *, marked: bool) -> list[JsonValue]:
+def _turns(messages: tuple[Message, ...], target: Target) -> list[tuple[str, list[JsonObject]]]:
     """Turns alternate: results of one step share a message with what a person said after them."""
     turns: list[tuple[str, list[JsonObject]]] = []
     for message in messages:
@@ -148,9 +153,18 @@ def _messages(messages: tuple[Message, ...], target: Target, *, marked: bool) ->
             turns[-1][1].extend(blocks)
         else:
             turns.append((role, blocks))
-    if marked:
-        _mark(turns)
-    return [{"role": role, "content": [*blocks]} for role, blocks in turns]
+    return turns
+
+
+def _thoughtless(turns: list[tuple[str, list[JsonObject]]]) -> bool:
+    """Return whether results are to be answered in a run of calls that did not begin with thoughts."""
+    first: JsonObject = {}
+    for role, blocks in reversed(turns):
+        if role == "user" and not any(block.get("type") == "tool_result" for block in blocks):
+            break
+        if role == "assistant":
+            first = blocks[0]
+    return first.get("type", "thinking") not in _THOUGHTS
 
 
 def _mark(turns: list[tuple[str, list[JsonObject]]]) -> None:
@@ -169,7 +183,10 @@ def _blocks(message: Message, target: Target) -> list[JsonObject]:
             return [_result(result)]
         case AssistantMessage(parts=parts, model=model):
             mine = model.partition(":")[0] == target.provider
-            return [block for part in parts for block in _assistant_block(part, mine=mine)]
+            blocks = [block for part in parts for block in _assistant_block(part, mine=mine)]
+            # What another model thought has a signature that this one's check refuses.
+            other = _THOUGHTS if model != target.name else frozenset[str]()
+            return [block for block in blocks if block.get("type") not in other]
 
 
 def _assistant_block(

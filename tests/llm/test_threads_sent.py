@@ -282,6 +282,34 @@ def test_anthropic_gets_no_budget_together_with_a_forced_call(choice: str, *, th
     assert ("thinking" in body) is thinks
 
 
+SIGNED = ReasoningPart(text="hm", opaque={"type": "thinking", "signature": "s"})
+HIDDEN = ReasoningPart(opaque={"type": "redacted_thinking", "data": "d"})
+
+
+def test_claude_gets_no_thoughts_of_another_claude_model() -> None:
+    """Anthropic of such a refusal: anthropics/anthropic-sdk-python#1598."""
+    for by, kinds in (("m", ["thinking", "redacted_thinking", "tool_use"]), ("other", ["tool_use"])):
+        reply = said(SIGNED, HIDDEN, call(), by=f"anthropic:{by}")
+        body = sent(user_text("go"), reply, answer(), to="anthropic:m")
+        assert [block["type"] for block in body["messages"][1]["content"]] == kinds
+
+
+def test_anthropic_gets_no_budget_amid_a_turn_that_began_without_thoughts() -> None:
+    """Seen as a 400: anthropics/claude-code#12894, n8n-io/n8n#22550."""
+    thought, bare = said(SIGNED, call(), by="anthropic:m"), said(call("b"), by="anthropic:m")
+    foreign = said(call(), by="openai:m")
+    facts = ModelFacts(thinking="budget", max_output_tokens=32_000)
+
+    def thinks(*thread: Message, facts: ModelFacts = facts) -> bool:
+        return "thinking" in sent(*thread, to="anthropic:m", facts=facts, reasoning_effort="low")
+
+    assert thinks(user_text("go"), thought, answer(), bare, answer("b"))
+    assert not thinks(user_text("go"), bare, answer("b"))
+    assert not thinks(user_text("go"), foreign, answer(), thought, answer())
+    assert thinks(user_text("go"), bare, answer("b"), said(TextPart(text="done")), user_text("more"))
+    assert thinks(user_text("go"), bare, answer("b"), facts=ModelFacts(thinking="adaptive"))
+
+
 def test_newer_claude_models_drop_thoughts_whose_prefix_changed() -> None:
     aim = target("anthropic:m", ModelFacts(thinking="adaptive", bound_thinking=True, forced_calls=False))
     wire = protocol_of("anthropic")
