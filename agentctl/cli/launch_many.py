@@ -23,6 +23,8 @@ from agentctl.terminal.result import header, many_result, record_line
 from agentctl.terminal.visible import exact, one_line, prose
 
 _ANSWER_WIDTH = 100
+_STANDING = frozenset({"cancelled", "waiting", "limited"})
+"""Outcomes after which `resume` goes on."""
 
 
 def launch_many(
@@ -113,3 +115,6 @@ def _last_lines(results: Sequence[ManyResult], report: JsonObject, output: Outpu
     yield from map(exact, refusal_lines(refused))
     if not output:
         yield f"{report['finished']} of {report['total']} finished."
+    standing = [one.run_id for one in results if one.outcome in _STANDING]
+    if standing:
+        yield f"next: agentctl resume {standing[0]}" + (" … and the others alike" if standing[1:] else "")

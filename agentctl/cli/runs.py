@@ -115,7 +115,7 @@ async def _show(name: str) -> tuple[RunInfo, tuple[RunInfo, ...], tuple[Waiting,
 
 async def _remove(names: Sequence[str]) -> tuple[str, ...]:
     async with opened_journal() as journal:
-        found = [await find(journal, name) for name in names]
+        found = list({info.run_id: info for info in [await find(journal, name) for name in names]}.values())
         for info in found:
             await journal.remove_run(info.run_id)
         return tuple(info.run_id for info in found)

@@ -73,7 +73,7 @@ async def run_many(
                 if key not in kinds:
                     kinds[key] = agent_kind(house, blueprint, order.workdir, order.flags)
                 async with begun(house, blueprint, order, kinds[key]) as parts:
-                    result = await _to_end(index, parts)
+                    result = await _to_end(index, parts, ended)
             except AgentctlError as error:
                 code = int(error.exit_code)
                 result = ManyResult(
@@ -97,13 +97,24 @@ def exit_code_of(results: tuple[ManyResult, ...]) -> int:
     return bad.pop() if len(bad) == 1 else int(ExitCode.FAILED)
 
 
-async def _to_end(index: int, parts: RunParts) -> ManyResult:
+async def _to_end(index: int, parts: RunParts, stopped: Callable[[ManyResult], None]) -> ManyResult:
+    """Return how the run ended. One that is interrupted is told to `stopped`; the cancellation goes on."""
     recorder = parts.recorder
     try:
         end = await run_or_fail(parts)
     except anyio.get_cancelled_exc_class():
         with anyio.CancelScope(shield=True):
             await recorder.commit(RunSuspended(reason="interrupted", exit_code=int(ExitCode.SIGINT)))
+        stopped(
+            ManyResult(
+                index=index,
+                run_id=recorder.run_id,
+                outcome="cancelled",
+                exit_code=int(ExitCode.SIGINT),
+                reason="interrupted",
+                steps=recorder.snapshot.step,
+            )
+        )
         raise
     steps, refused = recorder.snapshot.step, refused_of(recorder)
     match end:

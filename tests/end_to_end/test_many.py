@@ -1,6 +1,7 @@
 """Many runs in one process: one report, one exit code, each a run like any other."""
 
 import json
+import signal
 from pathlib import Path
 
 from tests.end_to_end.command import TWO_STAGES, Bench
@@ -91,3 +92,22 @@ def test_an_error_before_the_runs_is_a_result_too(bench: Bench, two_stages: Path
     ran = bench.agentctl("batch", two_stages, "--inputs", "nowhere", "--json")
 
     assert (ran.code, json.loads(ran.out)["exit_code"]) == (2, 2)
+
+
+def test_an_interrupt_tells_of_every_run_that_stands_still(bench: Bench) -> None:
+    call = "tool_calls = [{ tool = 'shell', arguments = { command = 'sleep 30' } }]"
+    text = TWO_STAGES.replace('tool_calls = [{ tool = "current_time" }]', call).replace(
+        '"current_time"', '"shell"'
+    )
+    command = ("run", bench.blueprint(text), "go", "--yolo", "--count", "2", "--jsonl")
+    with bench.start(*command) as process:
+        while bench.agentctl("runs", "list", "--json").out.count('"running"') < 2:
+            assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+
+    lines = [json.loads(line) for line in out.splitlines()]
+    assert process.returncode == 130
+    assert [line["type"] for line in lines] == ["header", "run", "run", "result"]
+    assert {line["outcome"] for line in lines if line["type"] == "run"} == {"cancelled"}
+    assert f"agentctl resume {lines[1]['run']}" in err or f"agentctl resume {lines[2]['run']}" in err
