@@ -131,9 +131,11 @@ def _row(change: _Change) -> JsonObject:
 
 
 def _at(changes: list[_Change], sequence: int) -> JsonValue:
+    if not changes:
+        raise UsageError("The run has no state document.", hint="[workspace] in a blueprint gives it one")
     found = next((change for change in changes if change.sequence == sequence), None)
     if found is None:
-        last = changes[-1].sequence if changes else 0
+        last = changes[-1].sequence
         raise UsageError(
             f"There is no patch {sequence}; the last one is {last}.",
             hint="agentctl workspace log RUN  shows them",

@@ -148,7 +148,7 @@ class Reader:
         if not rows:
             raise UsageError(
                 "There are no runs yet." if name == "last" else f"There is no run {name!r}.",
-                hint="agentctl runs list",
+                hint="agentctl run hello  makes one" if name == "last" else "agentctl runs list",
             )
         known = ", ".join(row[0] for row in rows[:5]) + (" and more" if len(rows) > 5 else "")  # noqa: PLR2004
         raise UsageError(f"{name!r} could be any of {known}.", hint="Type more of the run's id.")

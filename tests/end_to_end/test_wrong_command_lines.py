@@ -241,3 +241,26 @@ def test_a_value_of_shared_state_is_what_the_file_holds(bench: Bench) -> None:
     wrong = bench.agentctl("shared", "set", "last", "k", "@noise")
     assert wrong.code == 2
     assert "it is not UTF-8 text" in wrong.err
+
+
+def test_json_is_one_value_or_nothing_and_messages_are_on_stderr(bench: Bench, two_stages: Path) -> None:
+    """docs/output.md: a list of nothing is a list; what is absent is no JSON."""
+    bench.agentctl("run", two_stages)
+    empty = {
+        "approvals list": 0, "grants": 0, "state list": 1, "state history last k": 1, "shared list": 1,
+        "shared grep last k": 1, "workspace log": 1, "scratch": 1, "replay": 0, "mcp list": 0,
+        "hooks list hello": 1, "config show nope": 1, "state verify": 0,
+    }  # fmt: skip
+    nothing = {
+        "state get last k": 1, "shared get last k": 1, "workspace show": 1, "workspace at last --seq 0": 2,
+        "why last nope": 2, "plan nope": 2, "blueprints show nope": 2, "runs show nope": 2, "log nope": 2,
+    }  # fmt: skip
+
+    for arguments, code in empty.items():
+        ran = bench.agentctl(*arguments.split(), "--json")
+        assert (arguments, ran.code) == (arguments, code)
+        assert isinstance(json.loads(ran.out), list | dict), arguments
+    for arguments, code in nothing.items():
+        ran = bench.agentctl(*arguments.split(), "--json")
+        assert (arguments, ran.code, ran.out) == (arguments, code, "")
+        assert ran.err
