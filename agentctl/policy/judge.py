@@ -19,6 +19,7 @@ HELD_RANK: dict[Held, int] = {
 """How firmly an ask is held; where two parts ask, the firmer one is the reason that is shown."""
 
 _ALLOW, _ASK, _DENY = Verdict.ALLOW, Verdict.ASK, Verdict.DENY
+_MOST_JUDGED = 512
 _NOBODY_ASKED = Saying(layer="built-in", verdict=_ALLOW, rule="", position=Position(file=""))
 """For a command that only deny and ask rules are looked up for: what is around it was allowed or not."""
 _UNKNOWN_TOOL = Saying(layer="built-in", verdict=_ASK, rule="*", position=Position(file="built-in"))
@@ -29,6 +30,19 @@ def judge(entry: str, effect: Effect | None, layers: Layers) -> Judgement:
 
     `entry` is the tool whose entry answers; `effect` None asks about the tool itself. Pure and total.
     """
+    if not isinstance(effect, RunProgram) or effect.unknown or effect.distrust:
+        return _judge(entry, effect, layers)
+    key = (entry, effect.argv, effect.seen_inside, effect.via, effect.outer, effect.cwd)
+    judged = layers.judged
+    found = judged.get(key)
+    if found is None:
+        if len(judged) >= _MOST_JUDGED:
+            judged.clear()
+        found = judged[key] = _judge(entry, effect, layers)
+    return found
+
+
+def _judge(entry: str, effect: Effect | None, layers: Layers) -> Judgement:
     own = _alone(entry, effect, layers)
     return own if layers.parent is None else _stricter(own, judge(entry, effect, layers.parent))
 

@@ -8,7 +8,7 @@ from agentctl.errors import Position
 from agentctl.policy.paths import Place
 from agentctl.policy.patterns import Pattern, ShellPattern
 from agentctl.policy.rules import COMMAND_LINE, NO_RULES, Entry, Rule, RuleSet
-from agentctl.protocol.decisions import Held, LayerName, Say, Verdict
+from agentctl.protocol.decisions import Held, Judgement, LayerName, Say, Verdict
 from agentctl.protocol.effects import Effect, RunProgram
 from agentctl.records import dataclass
 
@@ -147,6 +147,7 @@ class _Cache:
     launch: dict[str, LaunchSpeaker] = field(default_factory=dict)
     shell_words: list[tuple[LayerName, Verdict]] = field(default_factory=list)
     outcomes: dict[tuple[object, ...], Outcome] = field(default_factory=dict)
+    judged: dict[tuple[object, ...], Judgement] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,6 +214,11 @@ class Layers:
     def outcomes(self) -> dict[tuple[object, ...], Outcome]:
         """Outcomes found before, by what was said; for `judge` alone."""
         return self._cache.outcomes
+
+    @property
+    def judged(self) -> dict[tuple[object, ...], Judgement]:
+        """Judgements on commands of known words, a bounded number; for `judge` alone."""
+        return self._cache.judged
 
     def named(self) -> tuple[tuple[LayerName, RuleSet], ...]:
         """Return the layers of rules with their names, narrow to wide."""

@@ -50,6 +50,8 @@ class SafeList:
     """By sub-command."""
     own: tuple[SafeWords, ...] = ()
     tools: Mapping[str, SafeEntry] = field(default_factory=dict)
+    _answers: dict[tuple[str, ...], str] = field(default_factory=dict, compare=False, repr=False)
+    """What was answered for commands of known words: the same ones come again and again."""
 
     @property
     def entries(self) -> tuple[SafeEntry, ...]:
@@ -65,6 +67,16 @@ class SafeList:
         """Return the entry under which `command` is harmless, or empty. Pure and total."""
         if 0 in command.unknown or command.distrust:
             return ""
+        if command.unknown:
+            return self._covers(command)
+        answer = self._answers.get(command.argv)
+        if answer is None:
+            if len(self._answers) >= _MOST_ANSWERS:
+                self._answers.clear()
+            answer = self._answers[command.argv] = self._covers(command)
+        return answer
+
+    def _covers(self, command: RunProgram) -> str:
         for own in self.own:
             if command.argv[: len(own.words)] == own.words and min(
                 command.unknown, default=len(command.argv)
@@ -93,6 +105,7 @@ class SafeList:
         return program.entry.text if program is not None and _accepted(program, command, at + 1) else ""
 
 
+_MOST_ANSWERS = 512
 _GIT_SAYS = frozenset({("--version",), ("--help",), ("help",)})
 NO_SAFE_LIST = SafeList()
 """`[safe_commands] defaults = false` and nothing else."""

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import field
 
 from agentctl.policy.shell.builders import BUILDERS
 from agentctl.policy.shell.calls import Call, Sink, text_of
@@ -24,6 +25,8 @@ from agentctl.records import dataclass
 Program = Callable[[Sink, Call], None]
 
 
+_MOST_WORDS = 24
+_MOST_SEEN = 64
 _PACKED = re.compile(r"\.(?:gz|z|Z|bz2?|xz|lzma|zst|lz4|br|tgz|tbz2?|txz|taz)\Z")
 
 
@@ -40,10 +43,24 @@ class Habits:
     """It has an option that writes a file or runs a program."""
     wary: bool
     """A file name that is read as an option could do harm that its operands do not show."""
+    seen: dict[tuple[str, ...], Parsed] = field(default_factory=dict, compare=False, repr=False)
+
+    def _take_apart(self, words: list[AnyWord]) -> Parsed:
+        """Take words apart; what all are known of is remembered, and never changed by those who read it."""
+        known = [word for word in words if type(word) is str]
+        if len(known) < len(words) or len(words) > _MOST_WORDS:
+            return take_apart(words, self.grammar)
+        key = tuple(known)
+        parsed = self.seen.get(key)
+        if parsed is None:
+            if len(self.seen) >= _MOST_SEEN:
+                self.seen.clear()
+            parsed = self.seen[key] = take_apart(words, self.grammar)
+        return parsed
 
     def effects(self, sink: Sink, call: Call) -> None:
         """Add what `call` reads and writes."""
-        parsed = take_apart(call.words[1:], self.grammar)
+        parsed = self._take_apart(call.words[1:])
         if (self.risky and parsed.unsure) or (self.wary and parsed.by_wildcard):
             sink.flag(
                 f"an expansion could be an option of `{call.program}` that writes a file or runs a program"
