@@ -3,29 +3,27 @@
 import json
 import sys
 from pathlib import Path
-from typing import Annotated, cast
+from typing import Annotated
 
 import anyio
 import typer
 
 from agentctl.agent.state_plan import key_of
-from agentctl.blueprint.code import CodeLoader
 from agentctl.blueprint.load import load_blueprint
-from agentctl.blueprint.trust import Trust
 from agentctl.cli.command_app import command_app
 from agentctl.cli.reading import opened_journal
 from agentctl.cli.run_state import ABSENT, AsJson, Run, RunState, absent, commit_by_person, read_run_state
-from agentctl.errors import ExitCode, Position, StateConflict, UsageError
+from agentctl.cli.state_values import json_value, lift, lifted, lifting
+from agentctl.errors import ExitCode, StateConflict, UsageError
 from agentctl.journal.states import verify_cells
 from agentctl.journal.store import Fault
 from agentctl.protocol.codec import encode
 from agentctl.protocol.commands import Command, FoldValue, Merge, RemoveValue, Scope, SetValue
-from agentctl.protocol.values import JsonObject, JsonValue
+from agentctl.protocol.values import JsonObject
 from agentctl.run.resume import replay_whole
 from agentctl.run.snapshots import verify_run
-from agentctl.state.cells import Address, Cell
+from agentctl.state.cells import Address
 from agentctl.state.document import compact
-from agentctl.state.folds import FoldFunction
 from agentctl.state.keys import SCOPES, KeyDefinition, KeyTable
 from agentctl.toml.words import nearest
 
@@ -110,7 +108,7 @@ def set_value(
     state = anyio.run(_read, run)
     keys = state.keys()
     definition = _definition(keys, key, scope)
-    action = SetValue(value=_json(value))
+    action = SetValue(value=json_value(value))
     command = Command(
         scope=definition.scope if definition else _scope(scope or "thread"),
         key=key,
@@ -233,18 +231,18 @@ def migrate(
     if not drifted:
         absent("nothing has drifted")
         return ABSENT if key else 0
-    function = _lifting(code) if code else None
+    function = lifting(code) if code else None
     commands = []
     for definition, why in drifted:
         cell = view.cell(definition.scope, definition.name)
         value = definition.default
         if function is not None and cell is not None:
-            value = _lift(function, cell)
+            value = lift(function, cell)
         sys.stdout.write(f"{definition.scope}/{definition.name}: {why}\n")
         if function is None and not reset:
             continue
         sys.stdout.write(f"  {compact(cell.value if cell else None)} → {compact(value)}\n")
-        commands.append(_lifted(definition, value))
+        commands.append(lifted(definition, value))
     if not commands:
         raise StateConflict(
             f"{len(drifted)} state key(s) have drifted.",
@@ -253,41 +251,6 @@ def migrate(
     if not dry_run:
         anyio.run(_commit_all, run, tuple(commands), "state was migrated by a person")
     return 0
-
-
-def _lifted(definition: KeyDefinition, value: JsonValue) -> Command:
-    problem = definition.problem_with(value)
-    if problem:
-        raise StateConflict(
-            f"State key {definition.name!r} does not take the lifted value: {problem}.",
-            hint="Mend the function; nothing was written.",
-        )
-    fold = definition.merge is Merge.FOLD
-    return Command(
-        scope=definition.scope,
-        key=definition.name,
-        action=FoldValue(value=value, fold="last") if fold else SetValue(value=value),
-        merge=definition.merge,
-        version=definition.version,
-        writer="migrate",
-    )
-
-
-def _lifting(reference: str) -> FoldFunction:
-    place = Position(file="--with")  # named on the command line by the user: that is the trust
-    if not all(reference.rpartition(":")[::2]):
-        raise UsageError(f"--with takes FILE.py:FUNCTION, not {reference!r}.")
-    found = CodeLoader(Path.cwd(), Trust()).load(reference, position=place)
-    if not callable(found):
-        raise UsageError(f"{reference!r} is no function.")
-    return cast("FoldFunction", found)  # (value, version) → value, checked by the key when it is used
-
-
-def _lift(function: FoldFunction, cell: Cell) -> JsonValue:
-    try:
-        return function(cell.value, cell.version)
-    except Exception as error:
-        raise UsageError(f"--with: the function failed: {type(error).__name__}: {error}") from error
 
 
 def _keys_now(state: RunState, path: str) -> KeyTable:
@@ -334,21 +297,6 @@ def _scope(word: str) -> Scope:
     if found is None:
         raise UsageError(f"--scope is one of {', '.join(SCOPES)}, not {word!r}.")
     return found
-
-
-def _json(text: str) -> JsonValue:
-    try:
-        value: JsonValue = json.loads(text, parse_constant=str)  # NaN is no JSON, so it is text
-    except ValueError as error:
-        if text.lstrip()[:1] in {"{", "[", '"'}:
-            problem = f"{text!r} begins like JSON and is none: {error}."
-            raise UsageError(problem, hint="Text stands between double quotes: '\"…\"'") from error
-        return text
-    try:
-        json.dumps(value, allow_nan=False)
-    except ValueError as error:
-        raise UsageError(f"{text!r} has a number that is too large for readers of JSON.") from error
-    return value
 
 
 async def _read(run: str) -> RunState:

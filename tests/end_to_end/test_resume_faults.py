@@ -177,7 +177,7 @@ def test_a_full_disk_stops_a_run_and_does_not_end_it(bench: Bench) -> None:
         (("shared", "list", "last", "--scope", "a//b"), "without empty parts"),
         (("shared", "set", "last", "k", "@none"), "cannot be read"),
         (("scratch", "none"), "agentctl runs list"),
-        (("replay", "last", "--policy", "none"), "There is no policy file"),
+        (("replay", "last", "--policy", "none"), "The policy 'none' is not there"),
         (("resume", "last", "--blueprint", "other"), "--blueprint is `current`"),
         (("resume", "last/none"), "no run 'last/none'"),
     ],
