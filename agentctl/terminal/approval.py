@@ -12,7 +12,7 @@ from agentctl.terminal.desk import Desk
 from agentctl.terminal.editor import edit_text
 from agentctl.terminal.keys import Key
 from agentctl.terminal.pager import page
-from agentctl.terminal.sheet import Row, approval_rows, explain_rows, flow
+from agentctl.terminal.sheet import Row, approval_rows, explain_rows, flow, others_rows
 from agentctl.terminal.visible import exact
 
 Choice = Literal["once", "stage", "run", "always", "no", "edit", "quit"]
@@ -37,6 +37,8 @@ class ApprovalPrompt:
     """Returns how many questions wait in all."""
     environ: Mapping[str, str] = field(default_factory=dict)
     _others: tuple[ApprovalQuestion, ...] = ()
+    _size: tuple[int, int] = (0, 0)
+    """The terminal's when all of it was shown last."""
 
     async def answers(self) -> dict[str, ApprovalAnswer]:
         """Return answers by question id: one, or one for each that a remembered rule covers.
@@ -45,7 +47,7 @@ class ApprovalPrompt:
         """
         await self._show_all()
         while True:
-            key = await self.desk.one_key(self._show_all, stale=lambda: self.find_others() != self._others)
+            key = await self.desk.one_key(self._show_again, stale=lambda: self.find_others() != self._others)
             answer = await self._answer(key)
             if answer is not None:
                 self.desk.show(f"{_said(answer)}\r\n")
@@ -117,8 +119,17 @@ class ApprovalPrompt:
         await self.desk.present(lambda: (Row(style="plain", text=text),), self._keys(), _MARKER)
 
     async def _show_all(self) -> None:
-        self._others = self.find_others()
+        self._others, self._size = self.find_others(), self.desk.device.size()
         await self.desk.present(self._rows, self._keys(), _MARKER)
+
+    async def _show_again(self) -> None:
+        """Show what changed: where only other asks came or went, those alone, below what stands there."""
+        others = self.find_others()
+        if others == self._others or self.desk.device.size() != self._size:
+            await self._show_all()
+            return
+        self._others = others
+        await self.desk.present(lambda: others_rows(others), self._keys(), _MARKER)
 
     def _rows(self) -> Iterator[Row]:
         return approval_rows(self.question, others=self._others)

@@ -29,7 +29,7 @@ from agentctl.terminal.contract import Ending, Streams
 from agentctl.terminal.outlet import Outlet, check_written
 from agentctl.terminal.painter import Painter
 from agentctl.terminal.speech import Speech, Thoughts
-from agentctl.terminal.story import Line, LineKind, call_words, tell
+from agentctl.terminal.story import Line, LineKind, call_words, is_worker_of, tell
 from agentctl.terminal.visible import cut, one_line, prose, wrap
 
 _STYLES: dict[LineKind, str] = {
@@ -41,6 +41,7 @@ _WHOLE_LINE: frozenset[LineKind] = frozenset({"head", "stage", "added", "removed
 _THOUGHT = "dim italic"
 _PARTIAL_ROWS = 4
 _CALL_ROWS = 6
+_LEAST_TREE = 6
 
 
 class RichDrawing:
@@ -128,32 +129,50 @@ class RichDrawing:
         """Return the live rows, painted, none wider than the terminal less one column."""
         columns = max(self._size()[0] - 1, 1)
         rows = [Text(row) for row in wrap(self._speech.partial, columns)[-_PARTIAL_ROWS:] if row]
-        rows += [Text(cut(text, columns), "cyan") for text in self._calls()]
-        rows += [Text(cut(text, columns), "dim") for text in self._agents()]
+        alone = len(self._board.agents) <= 1
+        rows += [Text(cut(text, columns), "cyan") for text in (self._calls() if alone else ())]
+        rows += [Text(cut(text, columns), "dim") for text in (() if alone else self._agents())]
         if self._board.root:
             rows.append(Text(cut(self._status(), columns), "dim"))
         return tuple(self._painted(rows).splitlines())
 
     def _calls(self) -> Iterator[str]:
-        now = self._clock.monotonic()
-        for row in list(self._board.agents.values())[:_CALL_ROWS]:
-            name = "" if row.run_id == self._board.root else one_line(self._board.names[row.run_id])
-            who = f"[{name}] " if name else ""
-            for call_id, call in row.calls.items():
-                yield f"… {who}{call_words(call)} · {now - self._since.get(call_id, now):.0f} s"
+        """Yield what the only agent at work does."""
+        for row in self._board.agents.values():
+            for call_id, call in list(row.calls.items())[:_CALL_ROWS]:
+                yield f"… {call_words(call)} · {self._age(call_id):.0f} s"
             if row.calls and (last := _last_line(row.tail)):
                 yield f"    {last}"
 
+    def _age(self, call_id: str) -> float:
+        now = self._clock.monotonic()
+        return now - self._since.get(call_id, now)
+
     def _agents(self) -> Iterator[str]:
-        """Yield the tree of agents while more than one is at work."""
+        """Yield the tree of agents, each with what it does: at most half of the rows, the rest counted."""
         agents = self._board.agents
-        if len(agents) > 1:
-            for row in agents.values():
-                depth = 0
-                above = row
-                while above.parent_run in agents and depth < len(agents):
-                    above, depth = agents[above.parent_run], depth + 1
-                yield "  " * max(depth - 1, 0) + ("└ " if depth else "") + _agent_words(row)
+        most = max(self._size()[1] // 2, _LEAST_TREE)
+        shown = len(agents) if len(agents) <= most else most - 1
+        for row in list(agents.values())[:shown]:
+            depth = 0
+            above = row
+            while above.parent_run in agents and depth < len(agents):
+                above, depth = agents[above.parent_run], depth + 1
+            yield "  " * max(depth - 1, 0) + ("└ " if depth else "") + self._agent_words(row)
+        if shown < len(agents):
+            yield f"  … and {len(agents) - shown} more at work"
+
+    def _agent_words(self, row: AgentRow) -> str:
+        calls = [f"{call_words(call, width=40)} {self._age(one):.0f} s" for one, call in row.calls.items()]
+        stage = "" if is_worker_of(row.agent, row.stage) else row.stage
+        words = (
+            row.agent,
+            stage,
+            f"step {row.step}" if row.step else "",
+            ", ".join(calls) or row.doing,
+            _last_line(row.tail) if row.calls else "",
+        )
+        return " · ".join(one_line(word) for word in words if word)
 
     def _status(self) -> str:
         board = self._board
@@ -189,12 +208,6 @@ def _styled(line: Line) -> Text:
         return Text(str(line), style)
     glyph, _, rest = str(line).partition(" ")
     return Text.assemble((glyph, style), " ", rest)
-
-
-def _agent_words(row: AgentRow) -> str:
-    doing = ", ".join(call_words(call, width=40) for call in row.calls.values()) or row.doing
-    words = (one_line(row.agent), row.stage, f"step {row.step}" if row.step else "", doing)
-    return " · ".join(one_line(word) for word in words if word)
 
 
 def _last_line(tail: str) -> str:

@@ -58,10 +58,18 @@ def approval_rows(question: ApprovalQuestion, *, others: tuple[ApprovalQuestion,
     else:
         yield _row("dim", "nothing can be remembered for this one: it is asked every time")
     if others:
-        yield _row("head", f"{len(others) + 1} asks that one rule would cover; these wait too:")
-        for other in others:
-            yield _row("dim", f"{other.asker.agent} · {other.asker.stage} · {other.tool}")
-            yield from framed(other.preview)
+        yield from others_rows(others)
+
+
+def others_rows(others: tuple[ApprovalQuestion, ...]) -> Iterator[Row]:
+    """Yield the rows of the asks that the one shown above would cover as well."""
+    if not others:
+        yield _row("dim", "no other ask would be covered any more")
+        return
+    yield _row("head", f"{len(others) + 1} asks that one rule would cover; these wait too:")
+    for other in others:
+        yield _row("dim", f"{other.asker.agent} · {other.asker.stage} · {other.tool}")
+        yield from framed(other.preview)
 
 
 def person_rows(question: PersonQuestion) -> Iterator[Row]:

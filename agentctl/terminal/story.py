@@ -105,6 +105,8 @@ def _lines(published: Published, board: Board) -> Iterator[tuple[LineKind, str]]
             if published.run_id == board.root:
                 yield "head", f"resumed · {published.run_id}"
         case StageEntered(stage=stage, visit=visit, model=model):
+            if published.run_id != board.root and is_worker_of(published.agent, stage):
+                return  # that it started says it
             again = f" (visit {visit})" if visit > 1 else ""
             yield "stage", one_line(f"stage {stage}{again} · {model}")
         case StageLeft(stage=stage, reason=reason, taken=taken, note=note):
@@ -155,6 +157,12 @@ def _lines(published: Published, board: Board) -> Iterator[tuple[LineKind, str]]
             return
         case _ as unknown:
             assert_never(unknown)
+
+
+def is_worker_of(agent: str, stage: str) -> bool:
+    """Tell whether an agent has its name from the one stage it runs: `reader-2` from `reader`."""
+    name, _, number = agent.rpartition("-")
+    return stage in {agent, name if number.isdigit() else agent}
 
 
 def _trouble(trouble: ModelRetried | ModelSwitched) -> str:

@@ -16,6 +16,7 @@ from agentctl.protocol.events import (
     ModelRetried,
     OutputStreamed,
     Published,
+    StageEntered,
     TextStreamed,
 )
 from agentctl.protocol.messages import AssistantMessage, ToolCall, ToolResult
@@ -102,14 +103,37 @@ def test_agents_at_work_at_once_are_a_tree(play: Play) -> None:
     )
 
     screen = play(events, 6)
-    screen.wait_for("… [researcher/reader] grep needle")
-    screen.wait_for("    last line")
+    screen.wait_for("  └ reader · implement · grep needle")
 
     assert "└ researcher · implement · step 2 · waiting for the model" in screen.text
-    assert "  └ reader · implement · grep needle" in screen.text
+    assert "s · last line" in screen.text
     screen.send("\n")
     screen.wait_for("✓ [researcher/reader] grep needle")
     assert screen.wait_end() == 0
+
+
+def test_a_dozen_workers_leave_half_of_a_small_terminal_to_what_happened(play: Play) -> None:
+    def worker(event: Any, number: int) -> Published:
+        agent = f"reader-{number}" if number > 1 else "reader"
+        return published(event, agent=agent, run=f"r-{number}", parent="r-root")
+
+    numbers = range(1, 13)
+    call = ToolCall(call_id="c", tool="grep", arguments={"pattern": "needle"})
+    events = (
+        published(started()),
+        *(worker(StageEntered(stage="reader", index=1, visit=1, model="m"), number) for number in numbers),
+        *(worker(MessageAdded(message=AssistantMessage(parts=(call,))), number) for number in numbers),
+        *(worker(CallStarted(call_id="c", tool="grep", read_only=True), number) for number in numbers),
+    )
+
+    screen = play(events, len(events), columns=80, rows=24)
+    screen.wait_for("… and 2 more at work")
+
+    rows = [row.rstrip() for row in screen.screen.display]
+    assert sum(row.startswith("└ reader") for row in rows) == 10
+    assert any(row.startswith("└ reader-10 · grep needle") for row in rows)
+    assert "stage reader" not in screen.text
+    assert not any(row.startswith("… [") for row in rows)
 
 
 @pytest.mark.parametrize("columns", [1, 2, 5])

@@ -214,6 +214,32 @@ async def test_schemas_of_every_odd_but_usable_form_are_offered_as_objects(tmp_p
     assert called == ["x"] * 6
 
 
+async def test_alternatives_at_the_top_of_a_schema_become_arguments_of_one_object(tmp_path: Path) -> None:
+    """dodopayments#189: "input_schema does not support oneOf, allOf, or anyOf at the top level"."""
+    command = program("""
+        def part(name, *required):
+            return {"properties": {name: {"type": "string"}}, "required": list(required)}
+        TOOLS[:] = [
+            {"name": "any", "inputSchema": {"anyOf": [part("a", "a", "id"), part("b", "b", "id")]}},
+            {"name": "all", "inputSchema": {"allOf": [part("a", "a"), part("b")], "required": ["x"]}},
+            {"name": "odd", "inputSchema": {"oneOf": [True, {"$ref": "#/$defs/T"}], "$defs": {"T": {}}}},
+        ]
+        serve(lambda m: answer(m, **text(json.dumps(m["params"]["arguments"]))))
+    """)
+    async with running(tmp_path, plan(tmp_path, command=command)) as run:
+        shapes = {one.tool.spec.name: one.tool.spec.parameters for one in run.source.tools()}
+        output = await run.call("srv__any", a="1", id="2")
+
+    assert json.loads(output.text) == {"a": "1", "id": "2"}
+    assert shapes["srv__any"] == {
+        "type": "object",
+        "properties": {"a": {"type": "string"}, "b": {"type": "string"}},
+        "required": ["id"],
+    }
+    assert shapes["srv__all"]["required"] == ["x", "a"]
+    assert shapes["srv__odd"] == {"type": "object", "properties": {}, "$defs": {"T": {}}}
+
+
 async def test_a_call_whose_time_is_up_tells_what_was_printed_in_place_of_an_answer(tmp_path: Path) -> None:
     """Servers that print their answer over several lines, or behind a word of their log."""
     command = answering("print('DEBUG', json.dumps(text('x'))); sys.stdout.flush()")

@@ -46,6 +46,7 @@ from agentctl.tools.mcp.wire.calls import Calls
 from agentctl.tools.mcp.wire.content import call_output, listing, prompt_output, resource_output
 from agentctl.tools.mcp.wire.login import oauth
 from agentctl.tools.mcp.wire.mending import RESULTS, Mending
+from agentctl.tools.mcp.wire.parameters import parameters_of
 from agentctl.tools.mcp.wire.stdio import LONGEST_MESSAGE, StdioTransport
 
 Result = TypeVar("Result")
@@ -306,15 +307,11 @@ def _remote(tool: Tool) -> RemoteTool:
         hints.append("destructive")
     if notes is not None and notes.open_world_hint:
         hints.append("reaches beyond this machine")
-    # Some services refuse an object without `properties`, and a schema that names its dialect.
-    schema: JsonObject = {**tool.input_schema, "type": "object"}
-    schema["properties"] = schema.get("properties") or {}
-    schema.pop("$schema", None)
     return RemoteTool(
         name=tool.name,
         title=tool.title or "",
         description=tool.description or "",
-        parameters=schema,
+        parameters=parameters_of(tool.input_schema),
         results=results if isinstance(results := (tool.meta or {}).get(RESULTS), dict) else None,
         hints=tuple(hints),
     )
