@@ -104,11 +104,8 @@ def _lines(published: Published, board: Board) -> Iterator[tuple[LineKind, str]]
         case RunResumed():
             if published.run_id == board.root:
                 yield "head", f"resumed · {published.run_id}"
-        case StageEntered(stage=stage, visit=visit, model=model):
-            if published.run_id != board.root and is_worker_of(published.agent, stage):
-                return  # that it started says it
-            again = f" (visit {visit})" if visit > 1 else ""
-            yield "stage", one_line(f"stage {stage}{again} · {model}")
+        case StageEntered() as entered:
+            yield from _entered(entered, published, board)
         case StageLeft(stage=stage, reason=reason, taken=taken, note=note):
             if reason not in _QUIET_ENDS:
                 words = f"stage {stage} ended: {reason}" + (f" → {taken}" if taken else "")
@@ -157,6 +154,13 @@ def _lines(published: Published, board: Board) -> Iterator[tuple[LineKind, str]]
             return
         case _ as unknown:
             assert_never(unknown)
+
+
+def _entered(entered: StageEntered, published: Published, board: Board) -> Iterator[tuple[LineKind, str]]:
+    if published.run_id != board.root and is_worker_of(published.agent, entered.stage):
+        return  # that it started says it
+    again = f" (visit {entered.visit})" if entered.visit > 1 else ""
+    yield "stage", one_line(f"stage {entered.stage}{again} · {entered.model}")
 
 
 def is_worker_of(agent: str, stage: str) -> bool:
