@@ -9,6 +9,7 @@ import anyio
 from agentctl.clock import Clock
 from agentctl.llm.base import Emit, FailureDetails, LanguageModel, ModelCallFailed, ModelRequest
 from agentctl.llm.provider_config import ProviderSettings, RetryPolicy
+from agentctl.llm.thoughts import refuses_thoughts, without_thoughts
 from agentctl.protocol.events import ModelRetried
 from agentctl.protocol.messages import AssistantMessage
 
@@ -141,6 +142,13 @@ class RetryingModel:
                     message = await self._model.reply(request, emit)
             except ModelCallFailed as failure:
                 self._limits.failed(failure.details)
+                bare = without_thoughts(request) if refuses_thoughts(failure) else None
+                if bare is not None:
+                    # A thread must not die of thoughts that its own service sealed: they are left out.
+                    reason = f"{failure.message}; once more without the thoughts of earlier replies"
+                    emit(ModelRetried(model=self.name, reason=reason, wait_s=0.0, attempt=attempt))
+                    request = bare
+                    continue
                 wait = self._wait(failure.details, attempt, patient=patient)
                 if wait is None:
                     raise _told(failure, self._policy) from failure

@@ -6,12 +6,14 @@ from typing import Any
 import pytest
 from adapters import WIRES, target
 
+from agentctl.errors import ProviderError
 from agentctl.llm.base import ModelRequest
 from agentctl.llm.catalogue import ModelFacts, cost_of, load_catalogue
 from agentctl.llm.endpoints import protocol_of
 from agentctl.llm.provider_config import ProviderConfig, ProviderSettings
 from agentctl.llm.providers import Providers
 from agentctl.llm.wire import with_lists
+from agentctl.protocol.events import LiveEvent, ModelRetried
 from agentctl.protocol.messages import (
     AssistantMessage,
     AssistantPart,
@@ -27,6 +29,7 @@ from agentctl.protocol.messages import (
     UserMessage,
     user_text,
 )
+from agentctl.testing.hand_clock import HandClock
 from agentctl.testing.replay_server import Answer, replay_server
 
 KIMI = "functions.read_file:0"
@@ -383,3 +386,42 @@ def test_mistral_gets_its_thoughts_back_in_the_content_if_the_model_thinks(text:
     assert (body("effort")["reasoning_effort"], body("effort")["max_tokens"]) == ("high", 9)
     assert body("")["messages"][1].get("content", "") == text
     assert "reasoning_effort" not in body("")
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        ("The encrypted content for item rs_1 could not be verified.", "invalid_encrypted_content"),
+        ("Item 'rs_1' of type 'reasoning' was provided without its required following item.", None),
+        ("messages.1.content.0: Invalid `signature` in `thinking` block", "invalid_request_error"),
+        (
+            "messages.3.content.0.type: Expected `thinking` or `redacted_thinking`, but found `tool_use`.",
+            None,
+        ),
+        ("Thought signature is not valid.", "INVALID_ARGUMENT"),
+    ],
+)
+async def test_thoughts_that_a_service_refuses_are_left_out_in_sight(words: str, code: str | None) -> None:
+    """Seen as the end of whole sessions: anthropics/anthropic-sdk-python#1598, langchain-ai/openwiki#921."""
+    refusal = json.dumps({"error": {"message": words, "code": code}}).encode()
+    whole = {"type": "message", "content": [{"type": "text", "text": "ok"}], "stop_reason": "end_turn"}
+    thread = (user_text("go"), said(SIGNED, call(), by="svc:m"), answer())
+    seen: list[LiveEvent] = []
+    refused = Answer(status=400, body=refusal, headers={"content-type": "application/json"})
+    async with replay_server([refused, Answer(body=json.dumps(whole).encode()), refused]) as server:
+        providers = Providers(
+            ProviderConfig(
+                providers={"svc": ProviderSettings(protocol="anthropic", base_url=server.url)},
+                clock=HandClock(),
+            )
+        )
+        model = providers.open(["svc:m"])
+        message = await model.reply(ModelRequest(system="", messages=thread), seen.append)
+        with pytest.raises(ProviderError):
+            await model.reply(ModelRequest(system="", messages=(user_text("go"),)), seen.append)
+        await providers.aclose()
+    first, second = (one.body for one in server.received[:2])
+    assert (b'"thinking"' in first, b'"thinking"' in second, b'"tool_use"' in second) == (True, False, True)
+    assert message.text == "ok"
+    assert [words in one.reason for one in seen if isinstance(one, ModelRetried)] == [True]
