@@ -7,7 +7,7 @@ import sys
 import typer
 
 from agentctl.cli.command_app import command_app
-from agentctl.cli.keyring import forget_key, keyring_installed, store_key, stored_key
+from agentctl.cli.keyring import check_keyring, forget_key, keyring_installed, store_key, stored_key
 from agentctl.errors import UsageError
 from agentctl.llm.catalogue import load_catalogue
 from agentctl.settings.load import load_settings
@@ -23,7 +23,11 @@ _PROVIDER = typer.Argument(
 def set_key(provider: str = _PROVIDER) -> None:
     """Ask for a provider's key and keep it. Through a pipe it is read from standard input."""
     _check_known(provider)
-    asked = getpass.getpass(f"Key for {provider}: ") if sys.stdin.isatty() else sys.stdin.readline()
+    if sys.stdin.isatty():
+        check_keyring()
+        asked = getpass.getpass(f"Key for {provider}: ")
+    else:
+        asked = sys.stdin.readline()
     key = asked.strip()
     if not key or any(character.isspace() for character in key):
         raise UsageError(

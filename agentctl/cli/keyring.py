@@ -12,6 +12,16 @@ def keyring_installed() -> bool:
     return find_spec("keyring") is not None
 
 
+def check_keyring() -> None:
+    """Check that there can be a keyring: before a person types a secret that nothing would keep.
+
+    Raises:
+        ProviderError: the extra is not there.
+    """
+    if not keyring_installed():
+        raise ProviderError("The keyring is not installed.", hint=_HINT)
+
+
 def stored_key(provider: str) -> str:
     """Return a provider's key, or empty: also where there is no keyring. May block."""
     if not keyring_installed():
@@ -31,8 +41,7 @@ def store_key(provider: str, key: str) -> None:
     Raises:
         ProviderError: there is no keyring to keep it in.
     """
-    if not keyring_installed():
-        raise ProviderError("The keyring is not installed.", hint=_HINT)
+    check_keyring()
     from agentctl.llm.key_store import NoStore, store_key  # noqa: PLC0415 - the extra
 
     try:
@@ -47,8 +56,7 @@ def forget_key(provider: str) -> bool:
     Raises:
         ProviderError: there is no keyring.
     """
-    if not keyring_installed():
-        raise ProviderError("The keyring is not installed.", hint=_HINT)
+    check_keyring()
     from agentctl.llm.key_store import NoStore, forget_key  # noqa: PLC0415 - the extra
 
     try:

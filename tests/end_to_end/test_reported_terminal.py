@@ -11,6 +11,7 @@ import sys
 import termios
 import time
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -286,3 +287,13 @@ def test_a_terminals_report_is_no_part_of_an_answer_in_words(bench: Bench, opene
 
     assert screen.wait_end() == 0
     assert '"text":"me"' in bench.agentctl("log", "last", "--json").out
+
+
+def test_nobody_types_a_key_that_nothing_would_keep(opened: Open) -> None:
+    if find_spec("keyring") is not None:
+        pytest.skip("the keyring is installed here")
+    screen = opened("auth", "set", "anthropic")
+
+    assert screen.wait_end() == 7
+    assert "The keyring is not installed." in screen.text
+    assert "Key for" not in screen.text
