@@ -1,5 +1,6 @@
 """The command line: which command is in which module, and one place where errors become exit codes."""
 
+import errno
 import gc
 import os
 import sys
@@ -12,7 +13,7 @@ from typer import _click as click  # the click that typer carries; typer is pinn
 from typer.core import TyperGroup
 
 from agentctl import __version__
-from agentctl.errors import AgentctlError, ExitCode, InvalidInput, file_fault, known_error
+from agentctl.errors import AgentctlError, ExitCode, InvalidInput, UsageError, file_fault, known_error
 from agentctl.toml.words import nearest
 
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -167,14 +168,23 @@ def report_machine(error: OSError) -> int:
     """Tell what the machine refused, such as a full disk: no command is to blame, and no bug."""
     if os.environ.get("AGENTCTL_DEBUG"):
         traceback.print_exc()
-    if error.filename is None:
+    if _folder_gone():
+        return report(UsageError("The current folder is not there any more.", hint="cd to one that is"))
+    where = f": {str(error.filename)!r}" if error.filename else ""
+    if error.filename is None and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO):
         where = " (while writing to standard output or to a file of its own)"
         _drop_stdout()
-    else:
-        where = f": {str(error.filename)!r}"
     sys.stderr.write(f"agentctl: the machine refused: {file_fault(error)}{where}\n")
     sys.stderr.write("  hint: what was committed is safe in the journal; AGENTCTL_DEBUG=1 shows more\n")
     return int(ExitCode.FAILED)
+
+
+def _folder_gone() -> bool:
+    try:
+        os.getcwd()  # noqa: PTH109 - Path.cwd() is the same, and more
+    except OSError:
+        return True
+    return False
 
 
 def _reader_gone() -> int:

@@ -264,3 +264,15 @@ def test_json_is_one_value_or_nothing_and_messages_are_on_stderr(bench: Bench, t
         ran = bench.agentctl(*arguments.split(), "--json")
         assert (arguments, ran.code, ran.out) == (arguments, code, "")
         assert ran.err
+
+
+def test_a_current_folder_that_was_removed_is_named(bench: Bench) -> None:
+    line = (
+        f"cd {bench.folder}; mkdir gone; cd gone; rmdir ../gone; exec {sys.executable} -m agentctl run hello"
+    )
+    ran = subprocess.run(
+        ["sh", "-c", line], capture_output=True, text=True, check=False, env=bench.environ(), timeout=60
+    )
+
+    assert ran.returncode == 2
+    assert ran.stderr.startswith("agentctl: The current folder is not there any more.")
