@@ -12,7 +12,7 @@ from agentctl.errors import ProviderError, RunFailed
 from agentctl.ids import new_call_id
 from agentctl.llm.base import LanguageModel, ModelCallFailed, ModelRequest
 from agentctl.policy.budgets import StepCost
-from agentctl.protocol.events import MessageAdded, ModelCalled, Noted
+from agentctl.protocol.events import LiveEvent, MessageAdded, ModelCalled, ModelRetried, Noted
 from agentctl.protocol.messages import AssistantMessage, ToolCall, user_text
 from agentctl.protocol.values import JsonObject
 
@@ -106,7 +106,12 @@ async def _reply(
                 stopped.append(reason)
                 streaming.cancel()
 
-            reply = await model.reply(request, context.tools.hooks.watching(recorder.show, stop))
+            def show(event: LiveEvent) -> None:
+                if isinstance(event, ModelRetried) and event.usage is not None:
+                    context.tools.settle_step(None, event.usage)
+                recorder.show(event)
+
+            reply = await model.reply(request, context.tools.hooks.watching(show, stop))
     except BaseException as failure:
         context.tools.release(reservation)
         if not isinstance(failure, ModelCallFailed):

@@ -5,7 +5,7 @@ from dataclasses import field
 from typing import Literal, Protocol, TypeAlias
 
 from agentctl.protocol.events import LiveEvent
-from agentctl.protocol.messages import AssistantMessage, Message, ToolSpec
+from agentctl.protocol.messages import AssistantMessage, Message, ToolSpec, Usage
 from agentctl.protocol.values import JsonObject
 from agentctl.records import dataclass
 
@@ -105,3 +105,5 @@ class FailureDetails:
     request_id: str = ""
     code: str = ""
     """The service's own error code."""
+    usage: Usage | None = None
+    """What the service said that the failed try used."""

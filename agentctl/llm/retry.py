@@ -152,14 +152,19 @@ class RetryingModel:
                 wait = self._wait(failure.details, attempt, patient=patient)
                 if wait is None:
                     raise _told(failure, self._policy) from failure
-                reason = failure.message
+                reason, used = failure.message, failure.details.usage
             else:
                 self._limits.succeeded()
                 if message.stop != "incomplete" or attempt >= min(_INCOMPLETE_TRIES, self._policy.attempts):
                     return message
                 wait = self._backoff(attempt)
-                reason = "the reply ended without its terminator"
-            emit(ModelRetried(model=self.name, reason=reason, wait_s=round(wait, 3), attempt=attempt))
+                reason, used = "the reply ended without its terminator", message.usage
+                if not used.input_tokens and not used.output_tokens:
+                    used = None
+            retried = ModelRetried(
+                model=self.name, reason=reason, wait_s=round(wait, 3), attempt=attempt, usage=used
+            )
+            emit(retried)
             await self._clock.sleep(wait)
 
     def _wait(self, details: FailureDetails, attempt: int, *, patient: bool) -> float | None:

@@ -23,7 +23,7 @@ from agentctl.llm.http import Http, HttpCall, HttpOptions, HttpResponse
 from agentctl.llm.pictures import without_pictures
 from agentctl.llm.retry_after import retry_after_s
 from agentctl.llm.stream import BodyDecoder, ServerEvent, parse_json
-from agentctl.protocol.messages import AssistantMessage
+from agentctl.protocol.messages import AssistantMessage, Usage
 from agentctl.protocol.values import JsonObject, compact_json
 from agentctl.records import dataclass
 
@@ -153,16 +153,25 @@ class WireModel:
                     response.chunks(), assembler, self._protocol, _Source(response, self._target)
                 )
         except ModelCallFailed as failure:
-            raise _without(failure, secrets) from None
+            raise _without(failure, secrets, used=self._used(assembler)) from None
         message = assembler.finish()
-        usage = message.usage
+        return replace(message, usage=self._priced(message.usage))
+
+    def _used(self, assembler: Assembler) -> Usage | None:
+        """Return what a reply that broke off had used by its own word: it will be billed."""
+        if assembler.empty():
+            return None
+        usage = assembler.finish().usage
+        return self._priced(usage) if usage.input_tokens or usage.output_tokens else None
+
+    def _priced(self, usage: Usage) -> Usage:
         if usage.cost_usd is not None:
-            return message
+            return usage
         cost = cost_of(usage, self._target.facts)
         if not usage.input_tokens and not usage.output_tokens and not free(self._target.facts):
             # The service told no figures: what it costs is not known, and not nothing.
             cost = None
-        return replace(message, usage=replace(usage, cost_usd=cost))
+        return replace(usage, cost_usd=cost)
 
     async def aclose(self) -> None:
         """Do nothing: connections belong to the process."""
@@ -366,11 +375,11 @@ def _request_id(response: HttpResponse) -> str:
     return next((value for name in REQUEST_ID_HEADERS if (value := response.header(name))), "")
 
 
-def _without(failure: ModelCallFailed, secrets: list[str]) -> ModelCallFailed:
+def _without(failure: ModelCallFailed, secrets: list[str], *, used: Usage | None) -> ModelCallFailed:
     """Some services repeat the key they were sent."""
     shortest = 8
     message = failure.message
     for secret in secrets:
         if len(secret) >= shortest:
             message = message.replace(secret, "[key]")
-    return ModelCallFailed(message, details=failure.details)
+    return ModelCallFailed(message, details=replace(failure.details, usage=used))

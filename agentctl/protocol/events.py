@@ -318,6 +318,8 @@ class ModelRetried:
     reason: str
     wait_s: float
     attempt: int
+    usage: Usage | None = None
+    """What the failed try is known to have used; it is paid for like any other."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

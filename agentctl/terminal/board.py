@@ -36,7 +36,7 @@ from agentctl.protocol.events import (
     TextStreamed,
     ToolCallDecided,
 )
-from agentctl.protocol.messages import AssistantMessage, ToolCall
+from agentctl.protocol.messages import AssistantMessage, ToolCall, Usage
 from agentctl.protocol.questions import ApprovalAnswer, ApprovalQuestion, Question
 
 _TAIL = 400
@@ -125,7 +125,11 @@ class Board:
                 self._leave(published.run_id, ended=ended)
             case RunSuspended() as suspended:
                 self._leave(published.run_id, suspended=suspended)
-            case ModelCalled() | TextStreamed() | ReasoningStreamed() | ModelRetried() as live:
+            case ModelRetried(usage=usage) as live:
+                _see(row, live)
+                if usage is not None:
+                    self._paid(usage)
+            case ModelCalled() | TextStreamed() | ReasoningStreamed() as live:
                 _see(row, live)
             case ModelSwitched() | OutputStreamed() | Progressed() as live:
                 _see(row, live)
@@ -167,8 +171,10 @@ class Board:
         for call in message.tool_calls:
             self.calls[call.call_id] = call
             row.asked.append(call.call_id)
-        usage = message.usage
         self.steps += 1
+        self._paid(message.usage)
+
+    def _paid(self, usage: Usage) -> None:
         self.tokens += usage.input_tokens + usage.output_tokens
         known = self.cost_usd is not None and usage.cost_usd is not None
         self.cost_usd = (self.cost_usd or 0.0) + (usage.cost_usd or 0.0) if known else None

@@ -173,7 +173,8 @@ class _Shell:
                 limit_bytes=2 * _SHOWN_BYTES,
                 limit_lines=2 * _SHOWN_LINES,
             )
-            notes = [_state_of(part.status), f"next offset {part.next_offset}"]
+            more = f" of {total} bytes" if part.next_offset < (total := part.status.total_bytes) else ""
+            notes = [_state_of(part.status), f"next offset {part.next_offset}{more}"]
             if part.lost_bytes:
                 notes.append(f"{part.lost_bytes:,} bytes before are no longer kept")
             output = without_sequences(part.text)

@@ -1,5 +1,7 @@
 """Money that was counted wrongly elsewhere, through the real command."""
 
+import json
+
 import anyio
 import pytest
 
@@ -211,3 +213,21 @@ def test_a_ceiling_holds_where_a_service_counts_nothing(bench: Bench) -> None:
     assert tokens.code == 6, tokens.err
     assert "limits.tokens" in tokens.err
     assert 1 <= made < 5
+
+
+@pytest.mark.parametrize("end", ["cut", "stopped without its end"])
+def test_a_reply_that_broke_off_is_paid_for_as_well(bench: Bench, end: str) -> None:
+    """The service told its figures before the connection went: it bills them, and the second try besides."""
+    piece = {"choices": [{"index": 0, "delta": {"content": "do"}}], "usage": {"prompt_tokens": MILLION}}
+    stream = {"content-type": "text/event-stream"}
+    broken = Answer(headers=stream, body=f"data: {json.dumps(piece)}\n\n".encode(), cut=end == "cut")
+    whole = Answer(body=chat(prompt_tokens=MILLION, completion_tokens=0))
+    price = '[models."mine:m"]\nprice = { input = 1.0, output = 10.0 }\n'
+    path = bench.blueprint('[agent]\nname = "a"\n[model]\nuse = ["mine:m"]\n[stages.w]\nprompt = "Work."\n')
+    with replay_server_in_thread([broken, whole]) as server:
+        config_of(server.url, more=price)
+        ran = bench.agentctl("run", path, "go", "--json")
+        tried = len(server.received)
+
+    assert (ran.code, tried) == (0, 2), ran.err
+    assert (ran.result["steps"], ran.result["tokens"], ran.result["cost_usd"]) == (1, 2 * MILLION, 2.0)
