@@ -26,6 +26,7 @@ from agentctl.cli.options import (
     launch_flags,
     output_of,
 )
+from agentctl.cli.reading import find, root_of
 from agentctl.cli.show import recorded, show_run
 from agentctl.cli.trusting import trust_given
 from agentctl.cli.wiring import open_house
@@ -105,7 +106,13 @@ def _find_and_resume(
 async def _find(run: str) -> RunSnapshot:
     journal = await open_journal(data_dir() / "journal.sqlite")
     try:
-        info = await journal.find_run(run)
+        info = await find(journal, run)
+        if info.parent_run:
+            root = await root_of(journal, info)
+            raise UsageError(
+                f"The run {info.run_id} is a sub-agent's, and goes on with the run that started it.",
+                hint=f"agentctl resume {root.run_id}",
+            )
         snapshot = await read_snapshot(journal, info.run_id)
     finally:
         await journal.aclose()

@@ -11,7 +11,7 @@ import anyio
 import typer
 
 from agentctl.cli.command_app import command_app
-from agentctl.cli.reading import Waiting, find, opened_journal, tree, waiting_questions
+from agentctl.cli.reading import Waiting, find, opened_journal, root_of, tree, waiting_questions
 from agentctl.errors import UsageError
 from agentctl.journal.store import RunInfo
 from agentctl.protocol.codec import encode
@@ -116,6 +116,13 @@ async def _show(name: str) -> tuple[RunInfo, tuple[RunInfo, ...], tuple[Waiting,
 async def _remove(names: Sequence[str]) -> tuple[str, ...]:
     async with opened_journal() as journal:
         found = list({info.run_id: info for info in [await find(journal, name) for name in names]}.values())
+        for info in found:
+            root = await root_of(journal, info)
+            if root.run_id != info.run_id and root.status != "ended":
+                raise UsageError(
+                    f"{info.run_id} is a sub-agent of {root.run_id}, which would do its work again.",
+                    hint=f"agentctl runs rm {root.run_id}, or agentctl resume {root.run_id} to its end first",
+                )
         for info in found:
             await journal.remove_run(info.run_id)
         return tuple(info.run_id for info in found)

@@ -12,6 +12,7 @@ import pytest
 
 from tests.end_to_end.command import Bench
 from tests.end_to_end.test_crash import lines_of
+from tests.end_to_end.test_subagents import FAMILY, FOUND, lead
 
 BLUEPRINT = """
 [agent]
@@ -179,7 +180,7 @@ def test_a_full_disk_stops_a_run_and_does_not_end_it(bench: Bench) -> None:
         (("scratch", "none"), "agentctl runs list"),
         (("replay", "last", "--policy", "none"), "The policy 'none' is not there"),
         (("resume", "last", "--blueprint", "other"), "--blueprint is `current`"),
-        (("resume", "last/none"), "no run 'last/none'"),
+        (("resume", "last/none"), "No sub-agent fits 'none'"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
@@ -192,6 +193,33 @@ def test_a_wrong_argument_is_answered_with_what_would_be_right(
     assert ran.code in {2, 9}, ran
     assert told in ran.err
     assert ran.out == ""
+
+
+def test_a_sub_agents_run_is_neither_resumed_nor_removed_alone(bench: Bench) -> None:
+    spawn = '{ tool = "spawn_agent", arguments = { agent = "digger", task = "dig" } }'
+    dig = """
+[[script.replies]]
+agent = "digger"
+tool_calls = [{ tool = "shell", arguments = { command = "echo dug >> log.txt" } }]
+"""
+    path = bench.blueprint(FAMILY + lead(spawn) + dig + FOUND)
+    ran = bench.agentctl("run", path, "go", "--yolo", "--limit", "steps=2", "--json")
+    run = str(ran.result["run"])
+    (child,) = [
+        info["run_id"]
+        for info in json.loads(bench.agentctl("runs", "list", "--all", "--json").out)
+        if info["run_id"] != run
+    ]
+
+    for name in (child, "last/digger"):
+        resumed = bench.agentctl("resume", name, "--yolo")
+        assert (resumed.code, f"agentctl resume {run}" in resumed.err) == (2, True), resumed.err
+        removed = bench.agentctl("runs", "rm", name)
+        assert (removed.code, f"agentctl runs rm {run}" in removed.err) == (2, True), removed.err
+
+    assert bench.agentctl("resume", "last", "--yolo").code == 0
+    assert lines_of(bench.workdir / "log.txt") == ["dug"]
+    assert bench.agentctl("runs", "rm", child).code == 0
 
 
 @pytest.mark.usefixtures("halfway")
