@@ -28,7 +28,7 @@ from agentctl.protocol.values import JsonObject, JsonValue
 _VERSION = "2023-06-01"
 _BINDING = "thinking-binding-controls-2026-08-01"
 _DEFAULT_MAX_TOKENS = 8192
-_THOUGHTS = frozenset({"thinking", "redacted_thinking"})
+_THOUGHTS = ("thinking", "redacted_thinking")
 _BUDGETS = {"low": 2048, "medium": 8192, "high": 24576}
 _MARK: JsonObject = {"type": "ephemeral"}
 _MARKED_MESSAGES = 2
@@ -185,7 +185,7 @@ def _blocks(message: Message, target: Target) -> list[JsonObject]:
             mine = model.partition(":")[0] == target.provider
             blocks = [block for part in parts for block in _assistant_block(part, mine=mine)]
             # What another model thought has a signature that this one's check refuses.
-            other = _THOUGHTS if model != target.name else frozenset[str]()
+            other = () if model == target.name else _THOUGHTS
             return [block for block in blocks if block.get("type") not in other]
 
 

@@ -108,7 +108,7 @@ def _choice(request: ModelRequest) -> JsonObject:
 
 def _tool(tool: ToolSpec) -> JsonObject:
     found: JsonObject = {"name": tool.name, "description": tool.description}
-    if tool.parameters.get("properties"):
+    if tool.parameters.get("properties") or tool.parameters.get("additionalProperties"):
         # Full JSON Schema; the older `parameters` takes a subset and refuses the rest.
         found["parametersJsonSchema"] = tool.parameters
     return found
@@ -118,7 +118,7 @@ def _contents(messages: tuple[Message, ...], target: Target) -> list[JsonValue]:
     named = {
         call.call_id
         for message in messages
-        if isinstance(message, AssistantMessage)
+        if isinstance(message, AssistantMessage) and message.model.partition(":")[0] == target.provider
         for call in message.tool_calls
         if call.opaque.get("id")
     }

@@ -425,3 +425,18 @@ async def test_thoughts_that_a_service_refuses_are_left_out_in_sight(words: str,
     assert (b'"thinking"' in first, b'"thinking"' in second, b'"tool_use"' in second) == (True, False, True)
     assert message.text == "ok"
     assert [words in one.reason for one in seen if isinstance(one, ModelRetried)] == [True]
+
+
+@pytest.mark.parametrize(("by", "expected"), [("gemini:m", ["a", "a"]), ("other:m", [None, None])])
+def test_gemini_gets_the_ids_of_its_own_calls_on_both_sides(by: str, expected: list[str | None]) -> None:
+    own = ToolCall(call_id="a", tool="f", opaque={"id": True})
+    turns = sent(user_text("go"), said(own, by=by), answer(), to="gemini:m")["contents"]
+    found = turns[1]["parts"][0]["functionCall"], turns[2]["parts"][0]["functionResponse"]
+    assert [one.get("id") for one in found] == expected
+
+
+@pytest.mark.parametrize(("more", "there"), [({}, False), ({"additionalProperties": True}, True)])
+def test_gemini_is_told_of_arguments_whose_names_are_free(more: dict[str, Any], *, there: bool) -> None:
+    tool = ToolSpec(name="f", description="", parameters={"type": "object", "properties": {}, **more})
+    (found,) = sent(user_text("go"), to="gemini:m", tools=(tool,))["tools"][0]["functionDeclarations"]
+    assert ("parametersJsonSchema" in found) is there
