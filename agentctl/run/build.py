@@ -165,6 +165,8 @@ def build_tools(
                 home=Path(kind.place.home),
                 run_id=seed.run_id,
                 agent=kind.blueprint.name,
+                shown_lines=bounds.lines,
+                shown_bytes=bounds.size_bytes,
             ),
             hooks=run_hooks(_members(house, kind, seed), children.recorder, state.cells),
             fold=StateFold(state=state, snapshot=snapshot, bounds=bounds, stash=context.stash),

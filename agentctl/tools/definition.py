@@ -146,6 +146,10 @@ class ToolPlace:
     """Credential-shaped environment names that the user hands on to commands."""
     facts: Mapping[str, str] | None = None
     """Shown by `run_info`."""
+    shown_lines: int = 400
+    """Of a result that the model sees; a longer one is cut, and what a tool itself says of gaps is lost."""
+    shown_bytes: int = 32_768
+    """As `shown_lines`."""
 
 
 @runtime_checkable

@@ -22,7 +22,7 @@ from agentctl.protocol.messages import ImagePart
 from agentctl.protocol.values import JsonValue
 from agentctl.records import dataclass
 from agentctl.tools.definition import ActContext, Prepared, Tool, ToolOutput, ToolPlace
-from agentctl.tools.places import existing_directory, existing_file, outside, reads, resolved, roots_of
+from agentctl.tools.places import existing_directory, existing_file, outside, reads, resolved, room, roots_of
 from agentctl.tools.schema import Bounds, Says
 from agentctl.tools.typed import typed_tool
 
@@ -98,11 +98,8 @@ class _Look:
         if not path.readable:
             return outside(path, reads(path), place)
         await existing_file(path, self.files, roots_of(place))
-        request = PageRequest(
-            offset_line=arguments.offset or 1,
-            limit_lines=min(arguments.limit, PAGE_LINES),
-            limit_bytes=PAGE_BYTES,
-        )
+        lines, size = room(place, lines=min(arguments.limit, PAGE_LINES), size_bytes=PAGE_BYTES)
+        request = PageRequest(offset_line=arguments.offset or 1, limit_lines=lines, limit_bytes=size)
 
         async def act(context: ActContext) -> ToolOutput:
             del context

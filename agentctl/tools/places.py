@@ -9,7 +9,18 @@ from agentctl.protocol.effects import ReadPath, WritePath
 from agentctl.tools.definition import ActContext, Prepared, ToolOutput, ToolPlace
 
 _MOST_NAMES = 30
+_NOTICE_LINES = 10
+_NOTICE_BYTES = 2_000
+_LEAST_BYTES = 200
 _MOST_LOOKED_AT = 5000
+
+
+def room(place: ToolPlace, *, lines: int, size_bytes: int) -> tuple[int, int]:
+    """Return how many lines and bytes a tool may show beside its notices, so that nobody cuts it again."""
+    return (
+        max(1, min(lines, place.shown_lines - _NOTICE_LINES)),
+        max(_LEAST_BYTES, min(size_bytes, place.shown_bytes - _NOTICE_BYTES)),
+    )
 
 
 def roots_of(place: ToolPlace) -> Roots:

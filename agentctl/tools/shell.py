@@ -25,7 +25,7 @@ from agentctl.protocol.effects import WritePath
 from agentctl.protocol.values import JsonObject
 from agentctl.records import dataclass
 from agentctl.tools.definition import ActContext, Prepared, Tool, ToolOutput, ToolPlace
-from agentctl.tools.places import roots_of
+from agentctl.tools.places import room, roots_of
 from agentctl.tools.schema import Bounds, Says
 from agentctl.tools.shell_effects import Locator, leaving_sandbox
 from agentctl.tools.typed import typed_tool
@@ -135,6 +135,7 @@ class _Shell:
             preview = f"{line}\n(outside the sandbox: {arguments.unsandboxed})"
 
         async def act(context: ActContext) -> ToolOutput:
+            lines, size = room(place, lines=2 * _SHOWN_LINES, size_bytes=2 * _SHOWN_BYTES)
             request = CommandRequest(
                 command=line,
                 roots=roots_of(place),
@@ -142,9 +143,9 @@ class _Shell:
                 sandbox=sandbox,
                 read_only=context.workdir_read_only,
                 pass_names=place.pass_names,
-                head_bytes=_SHOWN_BYTES,
-                tail_bytes=_SHOWN_BYTES,
-                end_lines=_SHOWN_LINES,
+                head_bytes=size // 2,
+                tail_bytes=size // 2,
+                end_lines=max(1, lines // 2),
                 spill_name=f"shell-{context.call_id}",
                 on_output=context.emit_output,
             )
@@ -163,15 +164,15 @@ class _Shell:
         )
 
     async def output(self, arguments: ShellOutputArguments, place: ToolPlace) -> Prepared:
-        del place
+        lines, size = room(place, lines=2 * _SHOWN_LINES, size_bytes=2 * _SHOWN_BYTES)
 
         async def act(context: ActContext) -> ToolOutput:
             del context
             part = await self.executor.output(
                 arguments.id,
                 offset=arguments.offset,
-                limit_bytes=2 * _SHOWN_BYTES,
-                limit_lines=2 * _SHOWN_LINES,
+                limit_bytes=size,
+                limit_lines=lines,
             )
             more = f" of {total} bytes" if part.next_offset < (total := part.status.total_bytes) else ""
             notes = [_state_of(part.status), f"next offset {part.next_offset}{more}"]

@@ -115,3 +115,29 @@ async def a_long_file(desk: Desk, words: str) -> None:
     assert following is not None
     (second,) = await desk.calls(call("read_file", path="long", offset=int(following[1])))
     assert second.text.startswith(f"{following[1]}\tline")
+
+
+@pytest.mark.parametrize(("lines", "size"), [(400, 32_768), (30, 32_768), (400, 4_000), (5_000, 1_000_000)])
+async def test_a_gap_is_told_once_and_truly_whatever_a_model_may_see(
+    desk: Desk, lines: int, size: int
+) -> None:
+    bounds = f"[context]\ntool_output_max_lines = {lines}\ntool_output_max_bytes = {size}"
+    (desk.work / "long").write_text("".join(f"line {number}\n" for number in range(1, 3001)))
+
+    shown, page = await desk.calls(
+        call("shell", command="cat long"), call("read_file", path="long"), rules=bounds
+    )
+
+    assert isinstance(shown.structured, dict)
+    gap = re.findall(r"(\d+) bytes left out; the whole is in", shown.text)
+    there = sum(len(line) + 1 for line in shown.text.splitlines() if line.startswith("line "))
+    # The lines at the gap may be cut.
+    assert abs(int(gap[0]) + there - (desk.work / "long").stat().st_size) < 20
+    assert shown.text.endswith("line 3000")
+    for told in (shown, page):
+        assert "truncated" not in told.text
+        assert told.text.count("\n") < lines
+        assert len(told.text.encode()) <= size
+    last, following = re.findall(r"lines 1-(\d+) of 3000.*offset=(\d+)", page.text)[0]
+    assert int(following) == int(last) + 1
+    assert page.text.count("\n") == int(last)
