@@ -8,8 +8,8 @@ import anyio
 
 from agentctl.clock import Clock
 from agentctl.llm.base import Emit, FailureDetails, LanguageModel, ModelCallFailed, ModelRequest
+from agentctl.llm.concessions import refused_setting, refused_thoughts, without_settings
 from agentctl.llm.provider_config import ProviderSettings, RetryPolicy
-from agentctl.llm.thoughts import refuses_thoughts, without_thoughts
 from agentctl.protocol.events import ModelRetried
 from agentctl.protocol.messages import AssistantMessage
 
@@ -98,6 +98,8 @@ class RetryingModel:
         self._limits = limits
         self._policy = policy
         self._clock = clock
+        self._refused: set[str] = set()
+        """Settings that this model turned out not to have."""
         self._random = random.Random()  # noqa: S311 - spreads retries; nothing secret
 
     @property
@@ -135,6 +137,7 @@ class RetryingModel:
 
     async def _try(self, request: ModelRequest, emit: Emit, *, patient: bool) -> AssistantMessage:
         attempt = 0
+        request = without_settings(request, self._refused)
         while True:
             attempt += 1
             try:
@@ -142,12 +145,10 @@ class RetryingModel:
                     message = await self._model.reply(request, emit)
             except ModelCallFailed as failure:
                 self._limits.failed(failure.details)
-                bare = without_thoughts(request) if refuses_thoughts(failure) else None
-                if bare is not None:
-                    # A thread must not die of thoughts that its own service sealed: they are left out.
-                    reason = f"{failure.message}; once more without the thoughts of earlier replies"
+                conceded = self._concession(request, failure)
+                if conceded is not None:
+                    request, reason = conceded
                     emit(ModelRetried(model=self.name, reason=reason, wait_s=0.0, attempt=attempt))
-                    request = bare
                     continue
                 wait = self._wait(failure.details, attempt, patient=patient)
                 if wait is None:
@@ -166,6 +167,17 @@ class RetryingModel:
             )
             emit(retried)
             await self._clock.sleep(wait)
+
+    def _concession(self, request: ModelRequest, failure: ModelCallFailed) -> tuple[ModelRequest, str] | None:
+        """A run must not die of thoughts that its own service sealed, or of a setting that a model lacks."""
+        bare = refused_thoughts(request, failure)
+        if bare is not None:
+            return bare, f"{failure.message}; once more without the thoughts of earlier replies"
+        name = refused_setting(request, failure)
+        if not name:
+            return None
+        self._refused.add(name)
+        return without_settings(request, {name}), f"{failure.message}; once more without `{name}`"
 
     def _wait(self, details: FailureDetails, attempt: int, *, patient: bool) -> float | None:
         """Return the seconds until the next try, or None when there is none."""

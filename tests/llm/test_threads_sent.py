@@ -440,3 +440,50 @@ def test_gemini_is_told_of_arguments_whose_names_are_free(more: dict[str, Any], 
     tool = ToolSpec(name="f", description="", parameters={"type": "object", "properties": {}, **more})
     (found,) = sent(user_text("go"), to="gemini:m", tools=(tool,))["tools"][0]["functionDeclarations"]
     assert ("parametersJsonSchema" in found) is there
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        ("Unsupported value: 'temperature' does not support 0.2 with this model.", "temperature"),
+        ("`temperature` is deprecated for this model.", "temperature"),
+        (
+            "Unsupported parameter: 'parallel_tool_calls' is not supported with this model.",
+            "parallel_tool_calls",
+        ),
+        ("Unsupported parameter: 'reasoning.effort' is not supported with this model.", "reasoning_effort"),
+        ('"m" does not support thinking', "reasoning_effort"),
+        ("Unsupported parameter: 'stop' is not supported with this model.", "stop"),
+    ],
+)
+async def test_a_setting_that_a_model_lacks_is_left_out_in_sight_and_then_at_once(
+    words: str, name: str
+) -> None:
+    """Seen: evalstate/fast-agent#279, langchain-ai/open-swe#628."""
+    seen: list[LiveEvent] = []
+    settings: dict[str, Any] = {
+        "temperature": 0.2, "parallel_tool_calls": False, "reasoning_effort": "low", "stop": ("x",),
+    }  # fmt: skip
+    request = ModelRequest(system="", messages=(user_text("go"),), tools=(TOOL,), **settings)
+    refused = Answer(
+        status=400,
+        body=json.dumps({"error": {"message": words, "type": "invalid_request_error"}}).encode(),
+        headers={"content-type": "application/json"},
+    )
+    whole = {"choices": [{"message": {"content": "ok"}, "finish_reason": "stop"}]}
+    fine = Answer(body=json.dumps(whole).encode())
+    async with replay_server([refused, fine, fine]) as server:
+        providers = Providers(
+            ProviderConfig(
+                providers={"svc": ProviderSettings(protocol="openai-chat", base_url=server.url)},
+                clock=HandClock(),
+            )
+        )
+        model = providers.open(["svc:m"])
+        for _ in range(2):
+            assert (await model.reply(request, seen.append)).text == "ok"
+        await providers.aclose()
+    sent_settings = [set(settings) & set(json.loads(one.body)) for one in server.received]
+    assert sent_settings == [set(settings), set(settings) - {name}, set(settings) - {name}]
+    assert [f"`{name}`" in one.reason for one in seen if isinstance(one, ModelRetried)] == [True]
