@@ -95,7 +95,8 @@ class RunSnapshot:
             case RunStarted():
                 self.started, self.launch = event, event.launch
             case RunResumed():
-                self.launch, self.suspended, self.ended = event.launch, None, None
+                # What was not answered is asked again.
+                self.launch, self.suspended, self.ended, self.questions = event.launch, None, None, {}
             case StageEntered():
                 self._enter(event)
             case StageLeft():

@@ -40,7 +40,8 @@ def _after(info: RunInfo, event: Event) -> RunInfo:
                 parent_call=event.parent_call,
             )
         case RunResumed():
-            return replace(info, status="running", outcome="", exit_code=None, reason="")
+            # What was not answered is asked again, as a question of its own.
+            return replace(info, status="running", outcome="", exit_code=None, reason="", open_questions=0)
         case RunSuspended():
             status: RunStatus = "waiting" if info.open_questions else "suspended"
             return replace(info, status=status, reason=event.reason, exit_code=event.exit_code)
@@ -55,6 +56,8 @@ def _after(info: RunInfo, event: Event) -> RunInfo:
         case QuestionAsked():
             return replace(info, open_questions=info.open_questions + 1)
         case QuestionAnswered():
-            return replace(info, open_questions=max(0, info.open_questions - 1))
+            left = max(0, info.open_questions - 1)
+            stands = "suspended" if info.status == "waiting" and not left else info.status
+            return replace(info, open_questions=left, status=stands)
         case _:
             return info

@@ -222,6 +222,19 @@ tool_calls = [{ tool = "shell", arguments = { command = "echo dug >> log.txt" } 
     assert bench.agentctl("runs", "rm", child).code == 0
 
 
+def test_a_question_that_is_asked_again_is_one_question(bench: Bench) -> None:
+    path = bench.blueprint(BLUEPRINT)
+    bench.agentctl("run", path, "go", "--on-ask", "pause")
+    for _ in range(2):
+        again = bench.agentctl("resume", "last", "--on-ask", "pause")
+        assert again.code == 4, again.err
+
+    assert "waiting (1)" in bench.agentctl("runs", "list").out
+    assert len(json.loads(bench.agentctl("approvals", "list", "last", "--json").out)) == 1
+    assert bench.agentctl("approvals", "answer", "last", "--once").code == 0
+    assert "suspended" in bench.agentctl("runs", "list").out
+
+
 @pytest.mark.usefixtures("halfway")
 def test_text_that_is_no_json_is_stored_as_text(bench: Bench) -> None:
     for value, stored in (("5 minutes", '"5 minutes"'), ("NaN", '"NaN"'), ('"Infinity"', '"Infinity"')):
