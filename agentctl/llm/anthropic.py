@@ -205,6 +205,7 @@ def _assistant_block(
                     "id": plain_id(part.call_id),
                     "name": plain_name(part.tool),
                     "input": part.arguments,
+                    **({"caller": part.opaque["caller"]} if mine and "caller" in part.opaque else {}),
                 }
             ]
 

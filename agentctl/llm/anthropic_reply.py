@@ -23,6 +23,7 @@ _STOPS: dict[str, StopReason] = {
     "stop_sequence": "stop_sequence",
     "refusal": "refusal",
 }
+_DIRECT = (None, "direct")
 _COUNTS = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 
 
@@ -132,10 +133,16 @@ class MessagesAssembler:
                 if isinstance(block.get("input"), str):
                     # Some gateways send the text of the arguments.
                     call.pieces.append(text_member(block, "input"))
+                if member(block, "caller").get("type") not in _DIRECT:
+                    # Code that the service runs made this call, and is known again by it.
+                    call.opaque["caller"] = block["caller"]
                 self._calls[index] = call
             case _:
                 # redacted thinking, the service's own tools: to be sent back as they came
-                self._blocks[index] = {name: value for name, value in block.items() if name != "caller"}
+                own = member(block, "caller").get("type") in _DIRECT
+                self._blocks[index] = {
+                    name: value for name, value in block.items() if name != "caller" or not own
+                }
                 self._parts.block(self._blocks[index])
 
     def _delta(self, index: str, delta: JsonObject) -> None:

@@ -66,7 +66,11 @@ class Ollama:
         if request.output_schema is not None:
             body["format"] = request.output_schema
         if request.reasoning_effort:
-            body["think"] = request.reasoning_effort != "none"
+            effort = request.reasoning_effort
+            # gpt-oss takes words; the others only yes and no.
+            body["think"] = (
+                effort if target.facts.thinking == "effort" and effort != "none" else effort != "none"
+            )
         body["options"] = _options(request, target)
         # Left out means streamed.
         body["stream"] = target.stream

@@ -1,12 +1,14 @@
 """Replies as services have been seen to write them beside their protocol's letter."""
 
 import json
+from typing import Any
 
 import pytest
-from adapters import chunk, sse, told
+from adapters import chunk, sse, target, told
 
-from agentctl.llm.base import ModelCallFailed
-from agentctl.protocol.messages import AssistantMessage, ReasoningPart, RefusalPart
+from agentctl.llm.anthropic import AnthropicMessages
+from agentctl.llm.base import ModelCallFailed, ModelRequest
+from agentctl.protocol.messages import AssistantMessage, ReasoningPart, RefusalPart, user_text
 
 pytestmark = pytest.mark.anyio
 
@@ -341,3 +343,15 @@ async def test_anthropic_a_model_that_declines_says_why(*, streamed: bool) -> No
         body = sse(start, {"type": "message_delta", "delta": end}, {"type": "message_stop"}, done=False)
     message = await told(body, of="anthropic:m")
     assert (message.parts, message.stop) == ((RefusalPart(text="not that"),), "refusal")
+
+
+@pytest.mark.parametrize(("kind", "kept"), [("direct", False), ("code_execution_20260120", True)])
+async def test_anthropic_who_called_is_kept_where_it_was_not_the_model(kind: str, *, kept: bool) -> None:
+    caller = {"type": kind, "tool_id": "srv"}
+    own = {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}, "caller": caller}
+    call = {"type": "tool_use", "id": "t", "name": "f", "input": {}, "caller": caller}
+    body = {"type": "message", "content": [own, call], "stop_reason": "tool_use"}
+    message = await told(body, of="anthropic:m")
+    request = ModelRequest(system="", messages=(user_text("go"), message))
+    turns: Any = AnthropicMessages().body(request, target("anthropic:m"))["messages"]
+    assert [block.get("caller") for block in turns[1]["content"]] == [caller if kept else None] * 2

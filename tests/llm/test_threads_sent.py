@@ -487,3 +487,12 @@ async def test_a_setting_that_a_model_lacks_is_left_out_in_sight_and_then_at_onc
     sent_settings = [set(settings) & set(json.loads(one.body)) for one in server.received]
     assert sent_settings == [set(settings), set(settings) - {name}, set(settings) - {name}]
     assert [f"`{name}`" in one.reason for one in seen if isinstance(one, ModelRetried)] == [True]
+
+
+@pytest.mark.parametrize(
+    ("model", "effort", "think"),
+    [("gpt-oss:20b", "low", "low"), ("gpt-oss:20b", "none", False), ("qwen3:8b", "low", True)],
+)
+def test_ollama_takes_an_effort_as_a_word_for_gpt_oss_alone(model: str, effort: str, think: object) -> None:
+    facts = load_catalogue({}).facts(f"ollama:{model}")
+    assert sent(user_text("go"), to=f"ollama:{model}", facts=facts, reasoning_effort=effort)["think"] == think
