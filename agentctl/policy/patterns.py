@@ -55,10 +55,20 @@ class ShellPattern:
         if not isinstance(effect, RunProgram):
             return False
         if self._covers(effect.argv, effect):
-            return True
+            return not self._climbs(effect.argv)
         return any(
-            len(self.words) > len(outer) - len(effect.argv) and self._covers(outer, effect)
+            len(self.words) > len(outer) - len(effect.argv)
+            and self._covers(outer, effect)
+            and not self._climbs(outer)
             for outer in effect.outer
+        )
+
+    def _climbs(self, argv: tuple[str, ...]) -> bool:
+        """Return whether a `*` inside a word stands for a way up: `./scripts/*` is not `./scripts/../x`."""
+        return not self.literal and any(
+            not (isinstance(word, str) or word.pattern == _ANYTHING or "\\.\\." in word.pattern)
+            and _WAY_UP.search(given) is not None
+            for word, given in zip(self.words, argv, strict=False)
         )
 
     def restricts(self, effect: Effect) -> bool:
@@ -112,6 +122,9 @@ class ShellPattern:
             if not reached:
                 return False
         return count in reached
+
+
+_WAY_UP = re.compile(r"(?:^|[/=:,])\.\.(?:/|$)")
 
 
 def _fits(word: Word, given: str) -> bool:
@@ -359,8 +372,6 @@ def _split(text: str) -> list[tuple[tuple[str, bool], ...]]:
 
 
 _PLAIN = re.compile(r"[A-Za-z0-9_./:@%+=,~^{}\[\]?!#$&;|<>()-]+")
-
-
 _PLAIN_LINE = re.compile(
     r"[A-Za-z0-9_./:@%+=,~^{}\[\]?!#$&;|<>()-]+(?: [A-Za-z0-9_./:@%+=,~^{}\[\]?!#$&;|<>()-]+)*"
 )

@@ -265,7 +265,10 @@ class Sink(ABC):
                 self.effects.append(WritePath(path=text_of(word), unresolved=True))
             return
         for path in paths:
-            self.effects.append(WritePath(path=path, glob=glob and _wild(path), tree=tree, into=names))
+            wild = glob and _wild(path)
+            self.effects.append(WritePath(path=path, glob=wild, tree=tree, into=names))
+            if text.endswith("/") and not wild:
+                self.effects += [WritePath(path=path + name, tree=tree) for name in names]
 
     def write_beside(self, word: AnyWord) -> None:
         """Add the write of files whose names begin with what `word` names: backups, parts, packed copies."""

@@ -1,5 +1,6 @@
 """What well-known programs read, write and reach, by their options and operands."""
 
+import posixpath
 import re
 from collections.abc import Callable
 from dataclasses import field
@@ -14,6 +15,7 @@ from agentctl.policy.shell.special import (
     SPECIAL,
     awk_writes,
     editor_runs,
+    jq_loads,
     pager_runs,
     ssh_settings,
     zip_tests,
@@ -91,27 +93,53 @@ class Habits:
         elif kind == "in" and parsed.has("d", "directory"):
             sink.write_all(words)
         elif kind in {"cp", "in"}:
-            into = parsed.has("t", "target-directory")
+            into = _folder(parsed.value("t", "target-directory"))
             sources = words if into else words[:-1]
             _read_or_reach(sink, sources)
-            if words and not into:
-                _write_or_reach(sink, words[-1], sources)
+            if into or words:
+                _write_or_reach(sink, into or words[-1], sources)
         elif kind == "mv":
-            into = parsed.has("t", "target-directory")
-            sink.write_all(words if into else words[:-1], tree=True)
-            if words and not into:
-                sink.write(words[-1], tree=True, into=words[:-1])
+            into = _folder(parsed.value("t", "target-directory"))
+            sources = words if into else words[:-1]
+            sink.write_all(sources, tree=True)
+            if into or words:
+                sink.write(into or words[-1], tree=True, into=sources)
         else:
             if self.program_options and parsed.has(*self.program_options):
                 kind = kind[1:]
-            for at, word in enumerate(words):
-                role = kind[min(at, len(kind) - 1)]
-                if role == "r":
-                    sink.read(word)
-                elif role in {"w", "t"}:
-                    sink.write(word, tree=role == "t")
+            _by_role(sink, kind, words)
         if kind in {"cp", "mv", "in"} and words and parsed.has("b", "backup", "S", "suffix"):
             sink.write_beside(words[-1])
+
+
+def _folder(word: AnyWord | None) -> AnyWord | None:
+    return f"{word.rstrip('/')}/" if isinstance(word, str) else word
+
+
+def _by_role(sink: Sink, roles: str, words: list[AnyWord]) -> None:
+    """Each operand in its role; the last role is for all further ones."""
+    for at, word in enumerate(words):
+        role = roles[min(at, len(roles) - 1)]
+        if role == "r":
+            sink.read(word)
+        elif role in {"w", "t"}:
+            sink.write(word, tree=role == "t")
+        if role == "t":
+            _write_all_there(sink, word)
+
+
+_EVERYTHING = re.compile(r"((?:.*/)?)(?:\*+|\.(?:\*|\?\*|\[[!^]\.\]\*))")
+
+
+def _write_all_there(sink: Sink, word: AnyWord) -> None:
+    """`rm -rf *` where the call starts, or above, goes for the folder as a whole."""
+    match = _EVERYTHING.fullmatch(word.path) if isinstance(word, Word) and word.glob else None
+    if match is None:
+        return
+    for place in sink.absolute(match[1] or "."):
+        folder = posixpath.normpath(place)
+        if sink.places.start == folder or sink.places.start.startswith(folder.rstrip("/") + "/"):
+            sink.write(folder, tree=True)
 
 
 def _packed(sink: Sink, parsed: Parsed) -> None:
@@ -197,6 +225,7 @@ _SCRIPTED = {
     **{name: _both(_TABLES[name], awk_writes) for name in ("awk", "gawk", "mawk", "nawk")},
     **{name: _both(_TABLES[name], editor_runs) for name in ("vim", "vi", "view", "nvim", "ex")},
     **{name: _both(_TABLES[name], pager_runs) for name in ("less", "more", "most")},
+    **{name: _both(_TABLES[name], jq_loads) for name in ("jq", "gojq", "jaq", "yq")},
     "scp": _both(_TABLES["scp"], ssh_settings),
     "zip": _both(_TABLES["zip"], zip_tests),
 }

@@ -112,7 +112,8 @@ def _archive(sink: Sink, parsed: Parsed) -> None:
     if archive is not None:
         (sink.read if reading else sink.write)(archive)
     if parsed.has("x", "extract", "get"):
-        sink.write(parsed.value("C", "directory") or ".")
+        place = parsed.value("C", "directory")
+        sink.write(place or ".", tree=place is not None)
     elif not reading:
         sink.read_all(parsed.operands)
         if parsed.has("remove-files"):
@@ -136,7 +137,8 @@ def _unzip(sink: Sink, call: Call) -> None:
     parsed = take_apart(call.words[1:], Grammar(values="dxP"))
     sink.read_all(parsed.operands[:1])
     if not parsed.has("l", "p", "t", "v", "Z", "z"):
-        sink.write(parsed.value("d") or ".")
+        place = parsed.value("d")
+        sink.write(place or ".", tree=place is not None)
 
 
 def _ln(sink: Sink, call: Call) -> None:
@@ -220,6 +222,19 @@ def ssh_settings(sink: Sink, call: Call) -> None:
         match = _SSH_RUNS.fullmatch(text[2:].strip()) if text.startswith("-o") else None
         if match:
             sink.script(match[1], call, needs_rule=True)
+
+
+_JQ_LOADS = re.compile(r"(?:^|[\s;|(])(?:import|include)\s+\"")
+_JQ_RUNS = re.compile(r"(?<![.\w\"])system\s*\(")
+
+
+def jq_loads(sink: Sink, call: Call) -> None:
+    """A jq filter that loads files by name, which are not among its operands."""
+    for word in call.words[1:]:
+        text = text_of(word)
+        sink.unseen = sink.unseen or _JQ_LOADS.search(text) is not None
+        if _JQ_RUNS.search(text):
+            sink.flag("a filter of `jq` runs a program")
 
 
 def zip_tests(sink: Sink, call: Call) -> None:

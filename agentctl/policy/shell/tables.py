@@ -33,7 +33,7 @@ stat : c f t format printf : r
 ls dir vdir gls exa eza lsd : I w T ignore hide time-style block-size sort color? format indicator-style
     quoting-style time tabsize width : r
 du : d B t X=r max-depth block-size threshold exclude exclude-from=r files0-from=l time-style : r
-jq gojq jaq yq : f=r! from-file=r! L=r indent arg arg-json : pr
+jq gojq jaq yq : f=l! from-file=l! L=l indent arg arg-json : pr
 zcat gzcat bzcat xzcat zstdcat zgrep zegrep zfgrep : e f=r A B C m : r
 grep egrep fgrep ugrep : e! f=r! regexp! file=r! A B C m d D after-context before-context context
     max-count label include exclude include-from=r exclude-from=r exclude-dir binary-files directories
