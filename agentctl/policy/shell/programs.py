@@ -72,7 +72,8 @@ class Habits:
             return
         for name, value in parsed.options:
             role = self.roles.get(name, "")
-            if value is None or not role or role == "v":
+            into = name in {"t", "target-directory"} and self.operands in {"cp", "mv", "in"}
+            if value is None or not role or role == "v" or into:
                 continue
             if role in {"r", "l"}:
                 sink.read(value)

@@ -68,7 +68,8 @@ def test_reads(line: str, reads: list[str]) -> None:
     ("line", "writes"),
     [
         ("cp a b c", ["c"]),
-        ("cp -t d a b", ["d"]),
+        ("cp -t d a b", ["d/", "d/a", "d/b"]),
+        ("cp a d/", ["d/", "d/a"]),
         ("cp -b a c", ["c", "c*"]),
         ("mv a b", ["a", "b"]),
         ("install -d a b", ["a", "b"]),
