@@ -21,7 +21,10 @@ _SETTINGS: dict[str, tuple[tuple[str, ...], Any]] = {
     # what it is called in refusals, and what stands for none
     "temperature": (("temperature",), None),
     "parallel_tool_calls": (("parallel_tool_calls",), None),
-    "reasoning_effort": (("reasoning_effort", "reasoning.effort", "effort parameter", "thinking"), ""),
+    "reasoning_effort": (
+        ("reasoning_effort", "reasoning.effort", "effort parameter", "output_config", "thinking"),
+        "",
+    ),
     "stop": (("'stop'", "`stop`", "stop_sequences"), ()),
 }
 _UNSUPPORTED = (

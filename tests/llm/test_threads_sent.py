@@ -454,6 +454,8 @@ def test_gemini_is_told_of_arguments_whose_names_are_free(more: dict[str, Any], 
         ),
         ("Unsupported parameter: 'reasoning.effort' is not supported with this model.", "reasoning_effort"),
         ('"m" does not support thinking', "reasoning_effort"),
+        ("output_config.effort: Extra inputs are not permitted", "reasoning_effort"),
+        ("Thinking level MINIMAL is not supported for this model.", "reasoning_effort"),
         ("Unsupported parameter: 'stop' is not supported with this model.", "stop"),
     ],
 )
