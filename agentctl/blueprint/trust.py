@@ -49,8 +49,16 @@ class TrustItem:
     sha256: str = ""
     """Of the file's bytes; empty without a file, and where the file is missing or can't be read."""
 
+    @property
+    def is_missing(self) -> bool:
+        """Whether it names a file that is not there or can't be read: nothing that anybody could trust."""
+        return self.path is not None and not self.sha256
+
     def problem(self) -> Problem:
-        """Return it as the problem that it is not trusted."""
+        """Return it as the problem that it is missing, or not trusted."""
+        if self.is_missing:
+            message = f"{self.kind} {self.reference!r}: there is no file {str(self.path)!r} that can be read"
+            return Problem(position=self.position, key=self.key, message=message)
         digest = f", sha256 {self.sha256[:_SHOWN_DIGITS]}" if self.sha256 else ""
         message = f"{self.kind} {self.reference!r} is not trusted{digest}"
         return Problem(position=self.position, key=self.key, message=message)
@@ -69,6 +77,10 @@ class Trust:
     def files(self) -> tuple[Path, ...]:
         """The files whose content is trusted: protected from every write while the run lasts."""
         return tuple(item.path for item in self.items if item.path is not None)
+
+    def missing(self) -> tuple[Problem, ...]:
+        """Return the files that are not there as problems of the blueprint."""
+        return tuple(item.problem() for item in self.items if item.is_missing)
 
     def problems(self) -> tuple[Problem, ...]:
         """Return what is not trusted as problems of the blueprint."""

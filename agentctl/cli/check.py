@@ -65,7 +65,7 @@ def check(
     )
     failed = [result for result in results if not result.passed]
     warnings = [lint for lint in lints if lint.level == "warning"]
-    ok = not failed and not (deny_warnings and warnings)
+    ok = not failed and not trust.missing() and not (deny_warnings and warnings)
     if json:
         typer.echo(_json_text(_report(loaded, lints, results, trust, ok=ok)))
     else:
@@ -98,7 +98,8 @@ def _print(
         if result.problem is not None:
             typer.echo(f"{result.problem} [policy-test]", err=True)
     for item in trust.items:
-        typer.echo(f"{item.position}: note: {item.kind} {item.reference} needs trust [code]", err=True)
+        note = f"{item.position}: note: {item.kind} {item.reference} needs trust"
+        typer.echo(f"{item.problem() if item.is_missing else note} [code]", err=True)
     typer.echo(picture(blueprint))
     passed = sum(result.passed for result in results)
     warnings = sum(lint.level == "warning" for lint in lints)
@@ -128,7 +129,9 @@ def _report(
         "path": str(blueprint.source.path),
         "name": blueprint.name,
         "sha256": blueprint.source.sha256,
-        "problems": _problems(tuple(result.problem for result in results if result.problem is not None)),
+        "problems": _problems(
+            (*trust.missing(), *(result.problem for result in results if result.problem is not None))
+        ),
         "lints": [{"level": lint.level, "code": lint.code, **_problem(lint.problem)} for lint in lints],
         "policy_tests": [
             {"call": result.call, "expect": result.expect, "got": result.got, "passed": result.passed}

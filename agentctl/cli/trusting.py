@@ -19,7 +19,12 @@ def trust_given(blueprint: Blueprint, given: str) -> str:
     May block.
     """
     trust = trust_needed(blueprint)
-    if not trust.items or trust.is_meant_by(given) or TrustStore().is_trusted(trust.sha256):
+    if (
+        not trust.items
+        or trust.missing()
+        or trust.is_meant_by(given)
+        or TrustStore().is_trusted(trust.sha256)
+    ):
         return given
     device = open_device(os.environ, Looks())
     if device is None:

@@ -15,9 +15,11 @@ def trusted_code(blueprint: Blueprint, given: str) -> CodeLoader:
     `given` is the `--trust` of the command line; it is remembered.
 
     Raises:
-        InvalidInput: the code is not trusted; the hint has the flag that would trust it.
+        InvalidInput: the code is missing, or not trusted; the hint has the flag that would trust it.
     """
     trust = trust_needed(blueprint)
+    if missing := trust.missing():
+        raise InvalidInput(missing, hint="Bring the file back, or mend the blueprint that names it.")
     store = TrustStore()
     if trust.items and not store.is_trusted(trust.sha256):
         if not trust.is_meant_by(given):

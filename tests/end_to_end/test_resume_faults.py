@@ -222,6 +222,27 @@ tool_calls = [{ tool = "shell", arguments = { command = "echo dug >> log.txt" } 
     assert bench.agentctl("runs", "rm", child).code == 0
 
 
+def test_code_that_is_gone_is_told_as_that_and_not_as_untrusted(bench: Bench) -> None:
+    ops = 'ops = [{ op = "add", path = "/done/-", value = "{input.command}" }]'
+    code = bench.folder / "effects.py"
+    code.write_text("def wrote(call): return []\n", encoding="utf-8")
+    path = bench.blueprint(BLUEPRINT.replace(ops, 'mapper = "effects.py:wrote"'))
+    refused = bench.agentctl("run", path, "go", "--yolo")
+    digest = refused.err.rsplit("--trust ", 1)[1].split()[0]
+    limited = bench.agentctl("run", path, "go", "--yolo", "--trust", digest, "--limit", "steps=1")
+    assert limited.code == 6, limited.err
+    moved = code.rename(bench.folder / "elsewhere.py")
+
+    gone = bench.agentctl("resume", "last", "--yolo")
+    checked = bench.agentctl("check", path)
+    moved.rename(code)
+
+    for told in (gone, checked):
+        assert (told.code, "effects.py' that can be read" in told.err) == (3, True), told.err
+        assert "--trust" not in told.err
+    assert bench.agentctl("resume", "last", "--yolo").code == 0
+
+
 def test_a_question_that_is_asked_again_is_one_question(bench: Bench) -> None:
     path = bench.blueprint(BLUEPRINT)
     bench.agentctl("run", path, "go", "--on-ask", "pause")
