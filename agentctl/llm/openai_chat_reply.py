@@ -154,6 +154,9 @@ class ChatAssembler:
                 self._text(content)
         elif isinstance(content, list):
             self._blocks(content)
+        # What a model said aloud: its words are all that a thread of texts can hold.
+        if spoken := text_member(member(delta, "audio"), "transcript"):
+            self._text(spoken)
         refusal = delta.get("refusal")
         if isinstance(refusal, str) and refusal:
             self._parts.refusal(refusal)

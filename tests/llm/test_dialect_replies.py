@@ -355,3 +355,11 @@ async def test_anthropic_who_called_is_kept_where_it_was_not_the_model(kind: str
     request = ModelRequest(system="", messages=(user_text("go"), message))
     turns: Any = AnthropicMessages().body(request, target("anthropic:m"))["messages"]
     assert [block.get("caller") for block in turns[1]["content"]] == [caller if kept else None] * 2
+
+
+async def test_what_a_model_said_aloud_is_its_text() -> None:
+    audio = [{"id": "a", "transcript": "hel"}, {"transcript": "lo"}, {"data": "AA"}, {"expires_at": 1}]
+    streamed = await told(sse(*(chunk(audio=one) for one in audio), chunk("stop")))
+    spoken = {"content": None, "audio": {"id": "a", "data": "AA", "transcript": "hello"}}
+    whole = await told({"choices": [{"message": spoken, "finish_reason": "stop"}]})
+    assert (streamed.text, whole.text) == ("hello", "hello")
