@@ -9,7 +9,7 @@ import typer
 
 from agentctl.cli.command_app import command_app
 from agentctl.cli.reading import opened_journal
-from agentctl.cli.run_state import AsJson, Run, read_run_state
+from agentctl.cli.run_state import AsJson, Run, read_beginning
 from agentctl.errors import StateConflict
 from agentctl.journal.fork import Forked, fork_run
 from agentctl.run.state_parts import store_of
@@ -53,7 +53,7 @@ def fork(
 
 async def _fork(run: str, at: int | None) -> Forked:
     async with opened_journal() as journal:
-        state = await read_run_state(journal, run)
+        state = await read_beginning(journal, run)
         forked = await fork_run(journal, state.info, state.info.sequence if at is None else at)
     settings, blueprint = load_settings(), state.blueprint()
     old = store_of(settings, blueprint, state.state_thread)

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
@@ -65,13 +66,22 @@ async def read_run_state(journal: Journal, name: str) -> RunState:
         UsageError: there is no such run, or it has no beginning.
         StateConflict: the journal is damaged.
     """
+    begun = await read_beginning(journal, name)
+    return replace(begun, cells=(await load_cells(journal, begun.state_thread)).cells)
+
+
+async def read_beginning(journal: Journal, name: str) -> RunState:
+    """Return the same without its cells, from its first record alone: whatever else of it is damaged.
+
+    Raises:
+        UsageError: there is no such run, or it has no beginning.
+    """
     info = await find(journal, name)
     first = await journal.read(info.run_id, limit=1)
     started = next((event for event in _events(first) if isinstance(event, RunStarted)), None)
     if started is None:
         raise UsageError(f"The run {info.run_id} has no beginning in the journal.", hint="agentctl runs list")
-    loaded = await load_cells(journal, info.state_thread or info.thread_id)
-    return RunState(info=info, started=started, cells=loaded.cells)
+    return RunState(info=info, started=started, cells=Cells())
 
 
 async def commit_by_person(

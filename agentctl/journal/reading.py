@@ -86,13 +86,14 @@ class Reader:
             records.append(_torn((run_id, thread_id, state_thread), head, "its last record is missing"))
         return tuple(records)
 
-    def read_state(self, thread_id: str, after: int) -> tuple[Record, ...]:
-        """Return the records with commands for a thread's cells, by position."""
+    def read_state(self, thread_id: str, after: int, upto: int | None = None) -> tuple[Record, ...]:
+        """Return the records with commands for a thread's cells, by position; none above `upto`."""
         rows = self._db.execute(
             "SELECT c.position, c.sequence, c.at, c.commands, r.run_id, r.thread_id"
             " FROM runs r JOIN commits c ON c.run = r.key"
-            " WHERE r.state_thread = ? AND c.commands <> '' AND c.position > ? ORDER BY c.position",
-            (thread_id, after),
+            " WHERE r.state_thread = ?1 AND c.commands <> '' AND c.position > ?2"
+            " AND (?3 IS NULL OR c.position <= ?3) ORDER BY c.position",
+            (thread_id, after, upto),
         ).fetchall()
         records: list[Record] = []
         with collecting_later(len(rows)):

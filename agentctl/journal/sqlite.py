@@ -112,9 +112,11 @@ class SqliteJournal:
         """Return the run's records with a sequence above `after`, in order."""
         return await self._read(lambda: self._reader.read(run_id, after, limit, events_only=events_only))
 
-    async def read_state(self, thread_id: str, *, after: int = 0) -> tuple[Record, ...]:
+    async def read_state(
+        self, thread_id: str, *, after: int = 0, upto: int | None = None
+    ) -> tuple[Record, ...]:
         """Return the records that changed cells of the thread, by position."""
-        return await self._read(lambda: self._reader.read_state(thread_id, after))
+        return await self._read(lambda: self._reader.read_state(thread_id, after, upto))
 
     async def run(self, run_id: str) -> RunInfo | None:
         """Return what is known of a run."""

@@ -37,7 +37,7 @@ async def load_cells(journal: Journal, thread_id: str) -> LoadedCells:
 
 async def cells_at(journal: Journal, thread_id: str, position: int) -> Cells:
     """Return the thread's cells as they were after the commit at a position of the journal."""
-    records = [record for record in await journal.read_state(thread_id) if record.position <= position]
+    records = await journal.read_state(thread_id, upto=position)
     return replayed(Cells(), records)
 
 

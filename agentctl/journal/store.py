@@ -171,9 +171,12 @@ class Journal(Protocol):
             StateConflict: a record before the end is damaged; the text names it.
         """
 
-    async def read_state(self, thread_id: str, *, after: int = 0) -> tuple[Record, ...]:
+    async def read_state(
+        self, thread_id: str, *, after: int = 0, upto: int | None = None
+    ) -> tuple[Record, ...]:
         """Return the records that changed cells of the thread, whatever run they belong to, by position.
 
+        Those at positions above `after`, and none above `upto`: damage beyond it is not looked at.
         Without their events and messages: those are read with their run.
         """
 

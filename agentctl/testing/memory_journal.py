@@ -173,12 +173,15 @@ class MemoryJournal:
             return ()
         return tuple(self._record(row) for row in rows[:limit])
 
-    async def read_state(self, thread_id: str, *, after: int = 0) -> tuple[Record, ...]:
+    async def read_state(
+        self, thread_id: str, *, after: int = 0, upto: int | None = None
+    ) -> tuple[Record, ...]:
         """Return the records that changed cells of the thread, by position."""
         return tuple(
             replace(self._record(row), events=(), outgoing=(), received=())
             for row in self._tables.rows
             if row.commands and row.position > after and row.state_thread == thread_id
+            if upto is None or row.position <= upto
         )
 
     async def run(self, run_id: str) -> RunInfo | None:

@@ -59,11 +59,11 @@ def database(agentctl_home: Path) -> Path:
     return agentctl_home / "agentctl" / "data" / "journal.sqlite"
 
 
-def tear(database: Path, sequence: str) -> None:
+def tear(database: Path, sequence: str, part: str = "body") -> None:
     """Leave half of one record."""
     with sqlite3.connect(database) as connection:
         connection.execute(
-            f"UPDATE commits SET body = substr(body, 1, 20) WHERE sequence = {sequence}"  # noqa: S608
+            f"UPDATE commits SET {part} = substr({part}, 1, 20) WHERE sequence = {sequence}"  # noqa: S608
         )
 
 
@@ -119,9 +119,18 @@ def test_a_torn_last_record_is_left_out_and_told(bench: Bench, database: Path) -
     assert bench.agentctl("state", "verify", "last").code == 0
 
 
-@pytest.mark.usefixtures("halfway")
-def test_what_the_message_about_damage_says_to_type_goes_on(bench: Bench, database: Path) -> None:
-    tear(database, "5")
+@pytest.mark.parametrize(
+    ("part", "sequence"),
+    [
+        ("body", "5"),
+        ("commands", "(SELECT min(sequence) FROM commits WHERE commands <> '' AND sequence > 3)"),
+    ],
+)
+def test_what_the_message_about_damage_says_to_type_goes_on(
+    bench: Bench, database: Path, part: str, sequence: str
+) -> None:
+    bench.agentctl("run", bench.blueprint(BLUEPRINT), "go", "--yolo", "--limit", "steps=2")
+    tear(database, sequence, part)
 
     resumed = bench.agentctl("resume", "last", "--yolo")
     assert resumed.code == 9
