@@ -312,8 +312,13 @@ class Lexer(ABC):
         name = match[0]
         if self._known_variable(draft, name, quoted=quoted):
             return
-        draft.unknown(numeric=name in _NUMERIC, spread=not quoted or name == "@")
+        self._unknown(draft, name, numeric=name in _NUMERIC, spread=not quoted or name == "@")
         draft.out.append("$" + name)
+
+    def _unknown(self, draft: Draft, name: str, *, numeric: bool, spread: bool) -> None:
+        draft.unknown(numeric=numeric, spread=spread)
+        # Until something was started in the background there is no number in `$!`, and no word is left.
+        draft.spread = draft.spread or (spread and name == "!")
 
     def _plain_dollar(self, draft: Draft) -> None:
         draft.numeric = False
@@ -342,7 +347,7 @@ class Lexer(ABC):
     def _braced(self, draft: Draft, *, quoted: bool) -> None:
         name, numeric, many = self.parameter(quoted=quoted)
         if not name or not self._known_variable(draft, name, quoted=quoted):
-            draft.unknown(numeric=numeric, spread=many or not quoted)
+            self._unknown(draft, name, numeric=numeric, spread=many or not quoted)
 
     @abstractmethod
     def parameter(self, *, quoted: bool) -> tuple[str, bool, bool]:

@@ -14,6 +14,7 @@ from agentctl.policy.shell.words import AnyWord, Refused, Word
 
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?:\[[0-9]+\])?\+?=")
 _SUBSCRIPT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\[")
+_NO_COMMAND = re.compile(r"(?:[ \t\n]|\\\n|#[^\n]*\n)*")
 _DESCRIPTOR = re.compile(r"[0-9]{1,4}(?=[<>])")
 _VARIABLE_DESCRIPTOR = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}(?=[<>])")
 _ORDINARY = frozenset(ascii_letters + "./-_+@%,:^'\"$")
@@ -260,6 +261,8 @@ class SimpleReader(Lexer):
         word = Word(self.text[start : self.pos])
         word.lead = "/dev/fd/"
         word.path = "/dev/fd/63"
+        # Bash 5.2 makes no word at all of one without a command.
+        word.spread = _NO_COMMAND.fullmatch(self.text, start + 2, self.pos - 1) is not None
         words.append(word)
 
     def _parenthesis_behind(

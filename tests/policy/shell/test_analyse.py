@@ -94,3 +94,20 @@ def test_what_cannot_be_told_is_opaque(line: str) -> None:
 )
 def test_redirections_are_writes_where_the_line_would_be(line: str, expected: list[str]) -> None:
     assert writes(line) == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "spread"),
+    [
+        ("f a $! b", (2,)),
+        ("f ${!}", (1,)),
+        ('f "$!" $? $$ $#', ()),
+        ("f <( ) b", (1,)),
+        ("f <(#c\n) >(\n)", (1, 2)),
+        ("f <(g)", ()),
+    ],
+)
+def test_what_bash_may_make_no_word_of_is_not_counted_on(line: str, spread: tuple[int, ...]) -> None:
+    last = [effect for effect in look(line).effects if isinstance(effect, RunProgram)][-1]
+
+    assert last.spread == spread
