@@ -157,6 +157,7 @@ class Background:
             command=running.command,
             running=alive,
             exit_code=None if ended is None else exit_of(ended["status"])[0],
+            disk_low=ended is not None and ended["disk_low"],
             started_s_ago=monotonic() - running.began,
             total_bytes=os.fstat(running.log).st_size,
         )

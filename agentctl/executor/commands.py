@@ -127,6 +127,7 @@ class Commands:
             output=outputs[0],
             stderr=outputs[1] if request.split_stderr else None,
             timed_out=ended["timed_out"],
+            disk_low=ended["disk_low"],
             timeout_s=ready.timeout_s,
             survivors_killed=max(0, ended["survivors"] - ended["left"]),
             survivors_left=ended["left"],
@@ -190,6 +191,8 @@ def supervisor_request(
         filter_hex=boxed.filter_hex,
         confinement=boxed.confinement,
         descriptors=machine.descriptors,
+        floor_path=str(ready.workdir),
+        floor_bytes=_FLOOR_BYTES,
         log_keep_bytes=log_keep_bytes,
     )
 
@@ -292,7 +295,8 @@ def _check_sandbox(boxed: Boxed, ended: Ended, output: str) -> None:
     Raises:
         ToolError: bubblewrap ended before it started the command.
     """
-    if boxed.kind is not SandboxKind.BUBBLEWRAP or ended["timed_out"] or not ended["status"]:
+    stopped = ended["timed_out"] or ended["disk_low"]
+    if boxed.kind is not SandboxKind.BUBBLEWRAP or stopped or not ended["status"]:
         return
     if '"exit-code"' not in ended["wrapper_said"] and os.WIFEXITED(ended["status"]):
         raise ToolError(

@@ -86,6 +86,8 @@ class CommandResult:
     output: Output
     stderr: Output | None = None
     timed_out: bool = False
+    disk_low: bool = False
+    """It was stopped because less than the disk floor was left free."""
     timeout_s: float
     """The one in force, after the ceiling."""
     survivors_killed: int = 0
@@ -107,6 +109,8 @@ class BackgroundStatus:
     command: str
     running: bool
     exit_code: int | None
+    disk_low: bool = False
+    """It was stopped because less than the disk floor was left free."""
     started_s_ago: float
     total_bytes: int
 

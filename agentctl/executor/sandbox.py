@@ -145,6 +145,8 @@ class Sandboxes:
             filter_hex=filter_hex,
             confinement=confinement,
             descriptors=_PROBE_DESCRIPTORS,
+            floor_path="/",
+            floor_bytes=0,
             log_keep_bytes=0,
         )
         return await self._launcher.succeeds(request)

@@ -34,6 +34,9 @@ _LAST_S = 5.0
 """After this, a process that does not die (stuck in the kernel, another user's) is no longer waited for."""
 _LOOK_ROUND_S = 1.0
 """Children of the command that lost their parent are reaped this often while it runs."""
+_FASTEST_DISK = 10e9
+"""Bytes a second that a command may fill a disk with: how soon the free space is looked at again."""
+_LEAST_LOOK_S = 0.02
 _WITHOUT_WATCH_S = 0.005
 """Where the system has no descriptor for a process, its end is looked for this often."""
 _REAPER_ENDS_S = (0.0001, 0.0004, 0.002, 0.01, 0.05, 0.1)
@@ -199,6 +202,15 @@ class _Duty:
             return False
 
 
+def _above(path: str, floor: int) -> int:
+    """Return how many bytes more than a floor are free; where that cannot be told, one."""
+    try:
+        found = os.statvfs(path)
+    except OSError:
+        return 1
+    return found.f_bavail * found.f_frsize - floor
+
+
 def _read_request(control: socket.socket) -> Request:
     data = b""
     while len(data) < _LENGTH.size or len(data) < _LENGTH.size + _LENGTH.unpack_from(data)[0]:
@@ -218,6 +230,7 @@ class _Supervisor:
         self._status: int | None = None
         self._blocks = 0
         self._stop = False
+        self._disk_low = False
 
     def serve(self, request: Request, fds: list[int]) -> bool:
         """Run the command; return whether nothing of it is left."""
@@ -229,13 +242,14 @@ class _Supervisor:
             self._say(Answer(failed=str(error.strerror), about=str(error.filename or "")))
             return True
         self._say(Answer(started=command.pid))
-        timed_out = self._watch(command, request["timeout_s"])
+        timed_out = self._watch(command, request)
         survivors = self._end_all(command, request)
         left = len(descendants(os.getpid())) if self._reap(command) else 0
         command.pump()
         ended = Ended(
             status=signal.SIGKILL if self._status is None else self._status,
             timed_out=timed_out,
+            disk_low=self._disk_low,
             survivors=survivors,
             left=left,
             blocks=self._blocks,
@@ -244,14 +258,22 @@ class _Supervisor:
         self._say(Answer(ended=ended))
         return not left
 
-    def _watch(self, command: Started, timeout_s: float) -> bool:
+    def _watch(self, command: Started, request: Request) -> bool:
         """Wait until the command itself is over or has to be; return whether its time was up."""
-        deadline = monotonic() + timeout_s if timeout_s else None
+        deadline = monotonic() + request["timeout_s"] if request["timeout_s"] else None
+        floor = request["floor_bytes"] if _above(request["floor_path"], request["floor_bytes"]) > 0 else 0
         while True:
             self._reap(command)
             if self._status is not None or self._stop:
                 return False
-            left = _LOOK_ROUND_S if deadline is None else min(deadline - monotonic(), _LOOK_ROUND_S)
+            until = _LOOK_ROUND_S
+            if floor:
+                room = _above(request["floor_path"], floor)
+                if room <= 0:
+                    self._disk_low = True
+                    return False
+                until = min(until, max(room / _FASTEST_DISK, _LEAST_LOOK_S))
+            left = until if deadline is None else min(deadline - monotonic(), until)
             if left <= 0:
                 return True
             self._wait(command, left)

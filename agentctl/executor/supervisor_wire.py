@@ -33,6 +33,10 @@ class Request(TypedDict):
     confinement: Confinement | None
     descriptors: int
     """How many the command may have open."""
+    floor_path: str
+    """A directory on the disk that the command mostly writes to."""
+    floor_bytes: int
+    """The command is stopped when less is free there, unless that was so when it began; 0: never."""
     log_keep_bytes: int
     """0: stdout and stderr were given; else output goes to the log, which keeps its last bytes, this many."""
 
@@ -43,6 +47,8 @@ class Ended(TypedDict):
     status: int
     """As `waitpid` gives it."""
     timed_out: bool
+    disk_low: bool
+    """It was stopped because the disk was nearly full."""
     survivors: int
     left: int
     blocks: int

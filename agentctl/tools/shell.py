@@ -210,6 +210,8 @@ def _started(status: BackgroundStatus) -> ToolOutput:
 def _state_of(status: BackgroundStatus) -> str:
     if status.running:
         return f"{status.process_id} is running, {status.started_s_ago:.0f} s"
+    if status.disk_low:
+        return f"{status.process_id} was stopped: the disk is nearly full"
     return f"{status.process_id} ended with exit code {status.exit_code}"
 
 
@@ -236,6 +238,8 @@ def _ended(result: CommandResult, change: WorkdirChange | None) -> ToolOutput:
             f"stopped after {result.timeout_s:g} s; raise timeout_s or use background=true. "
             "A program that waits for input gets none"
         )
+    elif result.disk_low:
+        notes.append("stopped: the disk is nearly full; free some space before anything else")
     elif result.exit_code or not result.output.total_bytes:
         notes.append(f"exit code {result.exit_code}{_ended_by(result.exit_code)}")
     if result.survivors_killed == 1:
@@ -262,7 +266,7 @@ def _ended(result: CommandResult, change: WorkdirChange | None) -> ToolOutput:
             "sandbox": result.sandbox.value,
             "changed": [*change.paths],
         },
-        failed=result.timed_out or result.exit_code != 0,
+        failed=result.timed_out or result.disk_low or result.exit_code != 0,
         bytes_written=change.counted_bytes,
         files_written=change.files,
         spill=str(result.output.spill or ""),

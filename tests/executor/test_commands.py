@@ -4,14 +4,17 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import anyio
 import anyio.lowlevel
 import pytest
 
 from agentctl.errors import ToolError
-from agentctl.executor.api import CommandRequest, SandboxKind, SandboxPolicy
+from agentctl.executor import commands
+from agentctl.executor.api import CommandRequest, Roots, SandboxKind, SandboxPolicy
 from agentctl.executor.local import LocalExecutor
 from agentctl.executor.machine import Machine
 from agentctl.executor.prepare import MAX_TIMEOUT_S
@@ -478,3 +481,28 @@ async def test_more_commands_than_descriptors_allow_take_turns(hands: Hands) -> 
     await machine.aclose()
 
     assert texts == [f"x\n{machine.descriptors}\n"] * 12
+
+
+@BOTH
+async def test_a_command_that_fills_the_disk_is_stopped(
+    tmp_path: Path, sandbox: SandboxPolicy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The floor is put just below what is free on a disk that few others write to."""
+    memory = Path("/dev/shm")
+    if not os.access(memory, os.W_OK):
+        pytest.skip("this machine has no disk in memory")
+    with TemporaryDirectory(dir=memory) as folder:
+        free = os.statvfs(folder)
+        monkeypatch.setattr(commands, "_FLOOR_BYTES", free.f_bavail * free.f_frsize - (64 << 20))
+        executor = LocalExecutor()
+        roots = Roots(workdir=Path(folder), temp=tmp_path)
+        try:
+            request = CommandRequest(command="yes > full", roots=roots, timeout_s=30, sandbox=sandbox)
+            filled = await executor.run(request)
+            looked = await executor.run(replace(request, command="ls"))
+        finally:
+            await executor.aclose()
+
+    assert (filled.disk_low, filled.timed_out) == (True, False)
+    assert filled.duration_s < 20
+    assert (looked.disk_low, looked.output.text) == (False, "full\n")
