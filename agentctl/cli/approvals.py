@@ -118,10 +118,17 @@ class _Said:
 
     def _person(self, question: PersonQuestion) -> PersonAnswer:
         words = self.words
+        if question.checkpoint and not (words.option or words.text):
+            raise UsageError(
+                f"The checkpoint {question.checkpoint!r} is answered with one of its options, or in words.",
+                hint=f"--option {' | '.join(question.options)}, or --text" if question.options else "--text",
+            )
         if self.choices == ["no"] and words == PersonAnswer(by="approvals"):
             return PersonAnswer(no_answer="declined", text=self.reason, by="approvals")
         if self.choices or self.reason:
             raise UsageError("A question takes --option, --text or --document, or --deny to decline it.")
+        if words.option and not question.options:
+            raise UsageError("This question has no options.", hint="answer it with --text")
         if words.option and words.option not in question.options:
             raise UsageError(f"{words.option!r} is none of: {', '.join(question.options)}.")
         if words == PersonAnswer(by="approvals"):

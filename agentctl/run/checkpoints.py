@@ -68,7 +68,7 @@ async def _answer(
 ) -> PersonAnswer | Suspend:
     snapshot = context.recorder.snapshot
     saved = snapshot.answers.get(f"{stage.name}/{point.name}")
-    if isinstance(saved, PersonAnswer):
+    if isinstance(saved, PersonAnswer) and not _says_nothing(saved):
         return saved
     question = PersonQuestion(
         question_id=new_question_id(),
@@ -91,12 +91,18 @@ async def _answer(
             return Suspend(question_id=question.question_id, reason=standing.reason)
     await context.recorder.commit(QuestionAsked(question=question))
     answer = await context.person.ask(question)
-    if not isinstance(answer, PersonAnswer) or suspends(question, answer):
+    if not isinstance(answer, PersonAnswer) or suspends(question, answer) or _says_nothing(answer):
         return Suspend(
             question_id=question.question_id, reason=f"checkpoint {point.name!r} waits for a person"
         )
     await context.recorder.commit(QuestionAnswered(question_id=question.question_id, answer=answer))
     return answer
+
+
+def _says_nothing(answer: PersonAnswer) -> bool:
+    """Whether a person was there and chose nothing: that is no yes, and the question is asked again."""
+    chosen = answer.option or answer.text or answer.document
+    return answer.no_answer == "declined" or not (chosen or answer.no_answer)
 
 
 def _rounds(context: AgentContext, source: str) -> int:

@@ -48,10 +48,13 @@ Answering: TypeAlias = Callable[[Question], Answer]
 
 
 def approve(question: Question) -> Answer:
-    """Answer every approval with yes, this once, and give no answer to anything else."""
+    """Answer every approval with yes, this once, and give no answer to anything else.
+
+    To a checkpoint that is as if nobody were there: declining one would let the run stand still.
+    """
     if isinstance(question, ApprovalQuestion):
         return ApprovalAnswer(choice="once")
-    return PersonAnswer(no_answer="declined")
+    return PersonAnswer(no_answer="unattended" if question.checkpoint else "declined")
 
 
 def open_machine() -> Executor:

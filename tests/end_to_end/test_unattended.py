@@ -365,3 +365,32 @@ def test_a_reader_that_goes_away_ends_nothing_and_says_nothing(bench: Bench) -> 
         assert "BrokenPipe" not in ran.stderr
 
     assert bench.agentctl("runs", "list").out.count("finished") == 1
+
+
+@pytest.mark.parametrize("said", [["--deny"], ["--document", "plan.md"]])
+def test_a_checkpoint_is_not_passed_by_what_is_no_option(bench: Bench, said: list[str]) -> None:
+    (bench.workdir / "plan.md").write_text("plan", encoding="utf-8")
+    bench.agentctl("run", bench.blueprint(BLUEPRINTS["checkpoint"]), "go")
+
+    refused = bench.agentctl("approvals", "answer", "last", *said)
+
+    assert refused.code == 2
+    assert "is answered with one of its options" in refused.err
+    assert bench.agentctl("resume", "last").code == 4
+
+
+@pytest.mark.parametrize("unattended", ["ask", "auto_approve"])
+def test_escape_at_a_checkpoint_is_no_yes(bench: Bench, on_screen: Open, unattended: str) -> None:
+    text = BLUEPRINTS["checkpoint"].replace('unattended = "ask"', f'unattended = "{unattended}"')
+    text = text.replace("= 2", "= 60")
+    command = [sys.executable, "-m", "agentctl"]
+    screen = on_screen(*command, "run", str(bench.blueprint(text)), "go")
+    screen.wait_for("Esc no answer", timeout_s=30)
+
+    screen.send("\x1b")
+
+    assert screen.wait_end() == 4
+    again = on_screen(*command, "resume", "last")
+    again.wait_for("Esc no answer", timeout_s=30)
+    again.send("1")
+    assert again.wait_end() == 0
