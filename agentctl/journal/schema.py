@@ -132,7 +132,7 @@ def translate(error: sqlite3.Error, path: Path) -> StateConflict | JournalUnwrit
     if "full" in text:
         return JournalUnwritable(
             f"The disk that holds the journal {str(path)!r} is full; nothing of the last commit was kept.",
-            hint="Make room, then `agentctl resume last`.",
+            hint="Make room; then `agentctl resume RUN` goes on with what `agentctl runs list` shows.",
         )
     if "malformed" in text or "not a database" in text:
         return StateConflict(

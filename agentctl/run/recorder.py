@@ -72,7 +72,7 @@ class RunRecorder:
                 held = await save_cells(self.journal, self.live.thread_id, self.live.cells) and held
         if not held:
             text = "no snapshot was written: replaying the journal gives something else"
-            await self.commit(Noted(level="warning", text=text, source="journal"))
+            await self.commit(Noted(level="warning", text=text, source="snapshot"))
 
     async def send(self, target: str, text: str, *, source: str) -> None:
         """Put a message into another run's inbox; there once, whatever happens after."""
