@@ -12,6 +12,8 @@ from agentctl.terminal.contract import CANNOT, Looks
 
 _DEVICE = "/dev/tty"
 _PASTE_ON, _PASTE_OFF = "\x1b[?2004h", "\x1b[?2004l"
+_SCREEN_BACK = "\x1b[?47l\x1b[?25h\x1b[0m"
+"""The first screen, a cursor, no colour; the cursor is not moved, as it would be with 1049."""
 _SMALLEST = (1, 1)
 _USUAL = (80, 24)
 
@@ -122,6 +124,28 @@ class Device:
             self.write(_PASTE_OFF)
         with suppress(termios.error):
             termios.tcsetattr(self._descriptor, termios.TCSADRAIN, found)
+
+    @contextmanager
+    def lent(self) -> Iterator[None]:
+        """Give the terminal to another program as it was found, and take it back whatever that left of it.
+
+        What the block raises means that the program did not end by itself: its screen is left for it, too.
+        """
+        self.leave()
+        modes = None
+        with suppress(termios.error):
+            modes = termios.tcgetattr(self._descriptor)
+        try:
+            yield
+        except BaseException:
+            if self.moves:
+                self.write(_SCREEN_BACK)
+            raise
+        finally:
+            if modes is not None:
+                with suppress(termios.error):
+                    termios.tcsetattr(self._descriptor, termios.TCSADRAIN, modes)
+            self.enter()
 
     def lost_modes(self) -> bool:
         """Return whether somebody changed the modes while a prompt had the terminal: a shell, on `fg`."""

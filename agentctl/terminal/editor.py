@@ -3,6 +3,7 @@
 import shlex
 import shutil
 from collections.abc import Mapping
+from subprocess import CalledProcessError
 
 import anyio
 
@@ -40,21 +41,19 @@ async def edit_text(text: str, *, suffix: str, device: Device, environ: Mapping[
     async with anyio.TemporaryDirectory(prefix="agentctl-edit-") as folder:  # mode 0700
         path = anyio.Path(folder) / f"edit{suffix}"
         await path.write_bytes(text.encode("utf-8", errors="replace"))
-        device.leave()
         try:
-            # SAFETY: the command is the person's own, from their config or environment, run without a shell;
-            # the one word we add is a path we made, so nothing that a model wrote reaches the command line.
-            ended = await anyio.run_process(
-                [*command, str(path)],
-                stdin=device.descriptor,
-                stdout=device.descriptor,
-                stderr=device.descriptor,
-                check=False,
-            )
+            with device.lent():
+                # SAFETY: the command is the person's own, from their config or environment, run without a
+                # shell; the one word we add is a path we made, so nothing that a model wrote reaches the
+                # command line.
+                await anyio.run_process(
+                    [*command, str(path)],
+                    stdin=device.descriptor,
+                    stdout=device.descriptor,
+                    stderr=device.descriptor,
+                )
         except OSError as error:
             return Edited(problem=f"{command[0]} did not start: {error.strerror}")
-        finally:
-            device.enter()
-        if ended.returncode != 0:
-            return Edited(problem=f"{command[0]} ended with {ended.returncode}; nothing was taken over")
+        except CalledProcessError as error:
+            return Edited(problem=f"{command[0]} ended with {error.returncode}; nothing was taken over")
         return Edited(text=(await path.read_bytes()).decode("utf-8", errors="replace"))

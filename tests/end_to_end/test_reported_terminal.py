@@ -297,3 +297,34 @@ def test_nobody_types_a_key_that_nothing_would_keep(opened: Open) -> None:
     assert screen.wait_end() == 7
     assert "The keyring is not installed." in screen.text
     assert "Key for" not in screen.text
+
+
+@pytest.mark.parametrize("ends", ["exit 0", "exit 3", "kill -KILL $$", "sleep 30"])
+def test_an_editor_that_leaves_a_mess_leaves_none_behind(bench: Bench, opened: Open, ends: str) -> None:
+    """antirez/ds4 PR#367: what a child did to the terminal stayed."""
+    editor = bench.folder / "editor"
+    editor.write_text(
+        f"#!/bin/sh\nprintf '\\033[?1049h\\033[?25l'; stty raw -echo; {ends}\n", encoding="utf-8"
+    )
+    editor.chmod(0o755)
+    environ = {"VISUAL": str(editor), "PATH": f"{os.environ['PATH']}:/usr/bin:/bin"}
+    screen = opened("run", bench.blueprint(script("npm test")), "go", env=environ)
+    before = termios.tcgetattr(screen.child.child_fd)[:4]
+    screen.wait_for("[n] >", timeout_s=30)
+
+    screen.send("e")
+    if ends == "sleep 30":
+        screen.wait_raw(b"\x1b[?25l")
+        quiet(screen, 0.3)
+        os.kill(screen.child.pid, signal.SIGTERM)
+    else:
+        screen.wait_for("[n] >", times=2)
+        screen.send("n")
+
+    modes = before
+    while screen.pump():
+        modes = termios.tcgetattr(screen.child.child_fd)[:4]
+    assert screen.wait_end() == (143 if ends == "sleep 30" else 0)
+    assert modes == before
+    if ends != "exit 0":
+        assert screen.raw.rfind(b"\x1b[?25h") > screen.raw.rfind(b"\x1b[?25l")
