@@ -90,6 +90,16 @@ async def oauth(scenario: str, context: JsonObject, url: str) -> OauthPlan | Non
                 algorithm=str(context["signing_algorithm"]),
                 issuer=await issuer_of(url),
             )
+        case "auth/cross-app-access-complete-flow":
+            return OauthPlan(
+                grant="identity_assertion",
+                client_id=given.client_id,
+                client_secret=given.client_secret,
+                issuer=await issuer_of(url),
+                id_token=str(context["idp_id_token"]),
+                exchange=str(context["idp_token_endpoint"]),
+                exchange_client_id=str(context["idp_client_id"]),
+            )
         case _:
             return given
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from agentctl.agent.agent_state import AgentState
+from agentctl.agent.descriptions import Descriptions, told
 from agentctl.agent.hooks import Hooks
 from agentctl.agent.results import ResultFold
 from agentctl.agent.script_reach import Reach, script_reach
@@ -68,8 +69,7 @@ class ToolState:
     _outside: tuple[OutsideTool, ...] = ()
     place: ToolPlace = field(init=False)
     """The agent's view of the machine, in this stage."""
-    _described: dict[str, ToolSpec] = field(default_factory=dict)
-    """What servers said of their tools, those included that are gone."""
+    _descriptions: Descriptions = field(default_factory=Descriptions)
 
     def __post_init__(self) -> None:
         self.remembered = self.parts.remembered
@@ -142,21 +142,11 @@ class ToolState:
         if found != self._outside:
             self._outside = found
             self._offer(self.stage)
-        otherwise = self._described_otherwise()
+        otherwise = self._descriptions.learn(self._outside, self.remembered)
         given = {grant.key for grant in self.parts.grants.active}
-        self.remembered = tuple(rule for rule in self.remembered if rule.tool not in otherwise)
-        notes = (*self.parts.outside.take_notes(), *(_otherwise(name) for name in otherwise))
+        self.remembered = tuple(rule for rule in self.remembered if self._descriptions.holds(rule, otherwise))
+        notes = (*self.parts.outside.take_notes(), *map(told, otherwise))
         return Renewed(notes=notes, taken_back=tuple(name for name in otherwise if name in given))
-
-    def _described_otherwise(self) -> list[str]:
-        """Return the servers' tools whose description or parameters are not those they had before."""
-        changed = []
-        for one in self._outside:
-            spec = one.tool.spec
-            if one.connector and self._described.setdefault(spec.name, spec) != spec:
-                self._described[spec.name] = spec
-                changed.append(spec.name)
-        return changed
 
     def _offer(self, stage: StageRules) -> None:
         """A tool from outside never stands for one of our own, under its name or an alias of it."""
@@ -302,9 +292,10 @@ class ToolState:
     async def remember(self, keys: tuple[str, ...]) -> None:
         """Write `keys` into the user's config, for every run from now on and for this one at once."""
         for key in keys:
-            await self.parts.store_rule(key)
+            await self.parts.store_rule(key, self._descriptions.of(key))
         rules = bind_rules(map(key_rule, keys), self.layers.place)
-        self.remembered = (*self.remembered, *rules)
+        described = (replace(rule, described=self._descriptions.of(rule.tool)) for rule in rules)
+        self.remembered = (*self.remembered, *described)
 
     def way_out(self, decision: Decision) -> tuple[tuple[str, ...], str]:
         """Return the `--allow` rules that would have let a refused ask through, or what to write instead."""
@@ -391,8 +382,3 @@ def _granted(answer: Reservation | Refusal) -> Reservation:
 
 def _names(pattern: str, tool: Tool) -> bool:
     return any(fnmatchcase(name, pattern) for name in (tool.spec.name, *tool.aliases))
-
-
-def _otherwise(name: str) -> Note:
-    text = f"{name} is described otherwise than before by its server; what was approved for it is asked again"
-    return Note(level="warning", text=text)

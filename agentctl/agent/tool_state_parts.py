@@ -72,5 +72,5 @@ class ToolStateParts:
     on_ask: Literal["deny", "pause"]
     interaction_timeout_s: float
     free_bytes: Callable[[Path], Awaitable[int]]
-    store_rule: Callable[[str], Awaitable[None]]
-    """Writes one `[[remembered]]` rule into the user's config."""
+    store_rule: Callable[[str, str], Awaitable[None]]
+    """Writes one `[[remembered]]` rule into the user's config, with how its tool is described."""

@@ -53,6 +53,8 @@ class BoundRule:
     text: str
     pattern: Pattern | None
     position: Position
+    described: str = ""
+    """Of a remembered approval of a tool server's tool: how the tool was described, as a digest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -315,6 +317,12 @@ def _flag_voices(
 def bind_rules(rules: Iterable[Rule], place: Place) -> tuple[BoundRule, ...]:
     """Return the rules compiled for `place`."""
     return tuple(
-        BoundRule(tool=rule.tool, text=str(rule), pattern=rule.compiled(place), position=rule.position)
+        BoundRule(
+            tool=rule.tool,
+            text=str(rule),
+            pattern=rule.compiled(place),
+            position=rule.position,
+            described=rule.described,
+        )
         for rule in rules
     )

@@ -68,6 +68,8 @@ class Rule:
     """Canonical, or a glob."""
     pattern: str | None = None
     position: Position = COMMAND_LINE
+    described: str = ""
+    """Of a remembered approval of a tool server's tool: how the tool was described, as a digest."""
 
     def __str__(self) -> str:
         return self.tool if self.pattern is None else f"{self.tool}({self.pattern})"

@@ -1,6 +1,7 @@
 """Builds a run from what its blueprint's runs share and what is its own. The only place that does."""
 
 from dataclasses import field, replace
+from functools import partial
 from pathlib import Path
 
 from anyio import to_thread
@@ -209,5 +210,5 @@ def _timeout(house: House, blueprint: Blueprint) -> float:
     return min(said, default=0.0)
 
 
-async def _remember(rule: str) -> None:
-    await to_thread.run_sync(remember, rule)
+async def _remember(rule: str, described: str) -> None:
+    await to_thread.run_sync(partial(remember, rule, described=described))

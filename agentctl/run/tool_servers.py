@@ -143,6 +143,10 @@ def _oauth(table: McpOauthTable | None, filled: "_Filling") -> OauthPlan | None:
         algorithm=table.algorithm,
         issuer=table.issuer,
         scope=table.scope,
+        id_token=filled.fill(table.id_token),
+        exchange=table.exchange,
+        exchange_client_id=filled.fill(table.exchange_client_id),
+        exchange_client_secret=filled.fill(table.exchange_client_secret),
     )
 
 

@@ -52,11 +52,12 @@ def unset_value(path: tuple[str, ...]) -> bool:
     return bool(found)
 
 
-def remember(rule: str, *, tools: tuple[str, ...] = ()) -> bool:
+def remember(rule: str, *, described: str = "", tools: tuple[str, ...] = ()) -> bool:
     """Add `[[remembered]] rule = …` to the user's config: an approval without end. May block.
 
-    Idempotent: False where the rule stands there already. `tools` are the names of script tools of the
-    running blueprint, which rules may name as well. Atomic, under a lock, comments stay.
+    Idempotent: False where the rule stands there already. `described` tells how a tool server describes the
+    tool, and replaces how it did. `tools` are the names of script tools of the running blueprint, which
+    rules may name as well. Atomic, under a lock, comments stay.
 
     Raises:
         InvalidInput: it is no rule, or the config is invalid.
@@ -73,10 +74,16 @@ def remember(rule: str, *, tools: tuple[str, ...] = ()) -> bool:
         if not isinstance(entries, MutableSequence):
             entries = tomlkit.aot()
             document["remembered"] = entries
-        if any(entry.get("rule") == rule for entry in entries):
+        same = next((entry for entry in entries if entry.get("rule") == rule), None)
+        if same is not None:
+            if described and same.get("described", described) != described:
+                same["described"] = described
+                added.append(rule)
             return
         entry = tomlkit.table() if isinstance(entries, tomlkit.items.AoT) else tomlkit.inline_table()
         entry["rule"] = rule
+        if described:
+            entry["described"] = described
         entry["added"] = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         entries.append(entry)
         added.append(rule)

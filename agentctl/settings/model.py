@@ -43,6 +43,8 @@ class RememberedTable:
     """`TOOL` or `TOOL(PATTERN)`."""
     added: str = ""
     """When it was written, for people."""
+    described: str = ""
+    """How a tool server described the tool then, as a digest: described otherwise, it is asked again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

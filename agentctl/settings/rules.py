@@ -1,6 +1,7 @@
 """The rules in the user's config and in the shipped policy, and what must hold between the config's keys."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from agentctl.errors import InvalidInput, Problem
 from agentctl.locations import shipped_dir
@@ -49,8 +50,11 @@ def remembered_rules(settings: Settings, tools: Iterable[str] = ()) -> tuple[Rul
     entries = settings.config.remembered
     names = names_for((_tool_of(entry.rule) for entry in entries), tools)
     return tuple(
-        parse_rule(
-            entry.rule, names=names, position=settings.table.value_position("remembered", index, "rule")
+        replace(
+            parse_rule(
+                entry.rule, names=names, position=settings.table.value_position("remembered", index, "rule")
+            ),
+            described=entry.described,
         )
         for index, entry in enumerate(entries)
         if names.accepts(_tool_of(entry.rule))

@@ -85,8 +85,8 @@ class SandboxTable:
 class McpOauthTable:
     """How runs authorise themselves at a server that speaks OAuth; an empty table means by a login."""
 
-    grant: Literal["login", "client_credentials"] = "login"
-    """`login` uses what `agentctl mcp login NAME` left; `client_credentials` needs no person."""
+    grant: Literal["login", "client_credentials", "identity_assertion"] = "login"
+    """`login` uses what `agentctl mcp login NAME` left; the others need no person."""
     client_id: str = ""
     """As the service registered it, or the https address of a client document; empty registers anew."""
     client_secret: str = ""
@@ -96,9 +96,17 @@ class McpOauthTable:
     algorithm: Literal["RS256", "RS384", "RS512", "PS256", "ES256", "ES384", "EdDSA"] = "RS256"
     """How `private_key` signs."""
     issuer: str = ""
-    """The service that `client_credentials` are for, as it names itself; nobody else gets to see them."""
+    """The service that the client's secret is for, as it names itself; nobody else gets to see it."""
     scope: str = ""
     """Scopes to ask for, with spaces between; what the service names where empty."""
+    id_token: str = ""
+    """For `identity_assertion`: who you are to your identity provider; `${NAME}` takes a variable."""
+    exchange: str = ""
+    """For `identity_assertion`: the provider's address where `id_token` is exchanged for the server's own."""
+    exchange_client_id: str = ""
+    """Who agentctl is to the identity provider, where it asks."""
+    exchange_client_secret: str = ""
+    """What belongs to `exchange_client_id`; `${NAME}` takes an environment variable."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

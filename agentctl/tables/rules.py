@@ -1,6 +1,7 @@
 """What must hold between the keys of the shared tables, beyond the shape of each."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from urllib.parse import urlsplit
 
 from agentctl.protocol.hook_names import COMMAND_HOOK_EVENTS, HOOK_EVENTS
 from agentctl.tables.declared import HookTable, McpServerTable
@@ -87,6 +88,24 @@ def _oauth(at: Path, server: McpServerTable) -> Iterator[Finding]:
     where: Path = (*at, "oauth")
     if not server.url:
         yield Finding(path=where, message="only a server with 'url' takes this", needs=(where,))
+    if oauth.grant == "identity_assertion":
+        wanted = (
+            ("client_id", oauth.client_id),
+            ("client_secret", oauth.client_secret),
+            ("issuer", oauth.issuer),
+            ("id_token", oauth.id_token),
+            ("exchange", oauth.exchange),
+        )
+        for key, value in wanted:
+            if not value:
+                message = f'grant = "identity_assertion" needs {key}'
+                yield Finding(path=(*where, "grant"), message=message, needs=(where,))
+        if oauth.exchange and not _is_safe_address(oauth.exchange):
+            message = "a token is sent there: an https address, or one of this machine"
+            yield Finding(path=(*where, "exchange"), message=message, at_value=True, needs=(where,))
+    elif oauth.exchange or oauth.id_token:
+        message = 'only grant = "identity_assertion" takes id_token and exchange'
+        yield Finding(path=(*where, "grant"), message=message, needs=(where,))
     if oauth.grant == "client_credentials":
         needed = (("client_id", oauth.client_id), ("issuer", oauth.issuer))
         for key, value in needed:
@@ -95,3 +114,9 @@ def _oauth(at: Path, server: McpServerTable) -> Iterator[Finding]:
                 yield Finding(path=(*where, "grant"), message=message, needs=(where,))
         kinds = (("client_secret", oauth.client_secret), ("private_key", oauth.private_key))
         yield from exactly_one(where, kinds)
+
+
+def _is_safe_address(address: str) -> bool:
+    parts = urlsplit(address)
+    here = parts.hostname in {"localhost", "127.0.0.1", "::1"}
+    return bool(parts.hostname) and (parts.scheme == "https" or (parts.scheme == "http" and here))

@@ -43,6 +43,7 @@ from agentctl.run.start import Order, begun, resumed
 from agentctl.settings.load import load_settings
 from agentctl.state.document import apply_patch
 from agentctl.testing.memory_journal import MemoryJournal
+from agentctl.tools.mcp.pool import ServerPool
 
 Answering: TypeAlias = Callable[[Question], Answer]
 
@@ -140,6 +141,8 @@ class Stage:
     flags: LaunchFlags = field(default_factory=LaunchFlags)
     clock: Clock = field(default_factory=SystemClock)
     published: list[Published] = field(default_factory=list)
+    servers: ServerPool | None = None
+    """Runs the blueprint's MCP servers; without it runs have none."""
 
     def house(self, script: Script | None) -> House:
         """Return the shared parts of one process; a script stands in for every `scripted:` model."""
@@ -158,6 +161,7 @@ class Stage:
             has_script=script is not None,
             someone_there=lambda: self.answers is not None,
             watch=self.published.append,
+            servers=self.servers,
         )
 
     async def begin(self, turn: Turn, thread_id: str = "") -> tuple[str, RunEnd]:

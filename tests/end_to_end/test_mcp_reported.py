@@ -34,7 +34,7 @@ def test_a_tool_that_its_server_describes_anew_loses_what_was_approved_for_it(be
         if event["type"] == "event" and event["event"].get("message", {}).get("type") == "ToolMessage"
     ]
     assert outcomes == ["ok", "denied", "denied"], ran.err
-    assert "srv__echo is described otherwise than before by its server" in ran.out
+    assert "srv__echo is described otherwise than when it was approved" in ran.out
     assert ran.code == 5
 
 

@@ -19,7 +19,7 @@ Reading = Literal["list_resources", "read_resource", "list_prompts", "get_prompt
 class OauthPlan:
     """How runs authorise themselves at a server that speaks OAuth."""
 
-    grant: Literal["login", "client_credentials"] = "login"
+    grant: Literal["login", "client_credentials", "identity_assertion"] = "login"
     client_id: str = ""
     """As the service registered it, or the https address of a document about the client; empty registers."""
     client_secret: str = field(default="", repr=False)
@@ -29,6 +29,11 @@ class OauthPlan:
     issuer: str = ""
     """The only service that gets to see the client's secret or assertion."""
     scope: str = ""
+    id_token: str = field(default="", repr=False)
+    exchange: str = ""
+    """Where the identity provider exchanges `id_token` for an assertion to the server's own service."""
+    exchange_client_id: str = ""
+    exchange_client_secret: str = field(default="", repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

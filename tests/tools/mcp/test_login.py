@@ -1,8 +1,13 @@
 """Logins at servers: what is kept, who can read it, and what is told where nobody can log in."""
 
+import json
 import stat
 from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
+from typing import ClassVar
+from urllib.parse import parse_qs
 
 import anyio
 import pytest
@@ -11,7 +16,7 @@ from mcp.shared.auth import OAuthToken
 from agentctl.cli.mcp_login import BrowserDoor
 from agentctl.tools.mcp.logins import LoginFile
 from agentctl.tools.mcp.server import OauthPlan, ServerFailed
-from agentctl.tools.mcp.wire.login import _Store, oauth
+from agentctl.tools.mcp.wire.login import _asserted, _Store, oauth
 from tests.end_to_end.command import Bench
 from tests.end_to_end.conftest import bench
 from tests.tools.mcp.serving import plan
@@ -144,3 +149,66 @@ def test_client_credentials_need_their_service_and_one_kind_of_proof(
     assert ran.code == 3
     assert "needs issuer" in ran.err
     assert "exactly one of client_secret, private_key is needed" in ran.err
+
+
+class Provider(BaseHTTPRequestHandler):
+    """An identity provider that exchanges one token."""
+
+    asked: ClassVar[list[dict[str, list[str]]]] = []
+
+    def log_message(self, *arguments: object) -> None:
+        """Say nothing."""
+
+    def do_POST(self) -> None:
+        form = parse_qs(self.rfile.read(int(self.headers["content-length"])).decode())
+        self.asked.append(form)
+        known = form["subject_token"] == ["who-i-am"]
+        said = {"access_token": "an-assertion"} if known else {"error": "invalid_grant"}
+        body = json.dumps(said).encode()
+        self.send_response(200 if known else 400)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
+async def test_an_identity_is_exchanged_for_an_assertion_to_the_servers_own_service() -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Provider) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        wanted = OauthPlan(
+            grant="identity_assertion",
+            id_token="who-i-am",
+            exchange=f"http://127.0.0.1:{server.server_port}/token",
+            exchange_client_id="agentctl",
+        )
+        assertion = await _asserted(wanted, "https://login.example.com", URL)
+        with pytest.raises(
+            ServerFailed, match=r"did not exchange id_token \(HTTP status 400\): invalid_grant"
+        ):
+            await _asserted(replace(wanted, id_token="somebody"), "https://login.example.com", URL)
+        server.shutdown()
+
+    assert assertion == "an-assertion"
+    asked = {name: values[0] for name, values in Provider.asked[0].items()}
+    assert asked["audience"] == "https://login.example.com"
+    assert asked["resource"] == URL
+    assert asked["requested_token_type"].endswith(":id-jag")
+    assert asked["client_id"] == "agentctl"
+    assert "client_secret" not in asked
+
+
+def test_an_identity_assertion_needs_all_its_parts_and_a_safe_address(
+    bench: Bench, agentctl_home: Path
+) -> None:
+    config = agentctl_home / "agentctl" / "config" / "config.toml"
+    config.parent.mkdir(parents=True)
+    config.write_text(
+        '[[mcp_servers]]\nname = "notes"\nurl = "https://example.com/mcp"\n[mcp_servers.oauth]\n'
+        'grant = "identity_assertion"\nid_token = "${ID_TOKEN}"\nexchange = "http://idp.example.com/token"\n',
+        encoding="utf-8",
+    )
+    listed = bench.agentctl("mcp", "list")
+
+    assert listed.code == 3
+    for key in ("client_id", "client_secret", "issuer"):
+        assert f'grant = "identity_assertion" needs {key}' in listed.err
+    assert "an https address, or one of this machine" in listed.err

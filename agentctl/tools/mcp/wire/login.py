@@ -2,15 +2,18 @@
 
 import time
 from dataclasses import dataclass, field
+from functools import partial
 from urllib.parse import parse_qs
 
 import anyio.to_thread
+import httpx2
 from mcp.client.auth import OAuthClientProvider
 from mcp.client.auth.extensions.client_credentials import (
     ClientCredentialsOAuthProvider,
     PrivateKeyJWTOAuthProvider,
     SignedJWTParameters,
 )
+from mcp.client.auth.extensions.identity_assertion import IdentityAssertionOAuthProvider
 from mcp.shared.auth import (
     AuthorizationCodeResult,
     OAuthClientInformationFull,
@@ -26,7 +29,7 @@ from agentctl.tools.mcp.server import OauthPlan, ServerFailed, ServerPlan
 _NO_WAY_BACK = "http://127.0.0.1/callback"
 
 
-def oauth(plan: ServerPlan, wanted: OauthPlan, door: LoginDoor | None) -> OAuthClientProvider:
+def oauth(plan: ServerPlan, wanted: OauthPlan, door: LoginDoor | None) -> httpx2.Auth:
     """Return what authorises requests to a server. Without a door nobody can log in, and that is told."""
     store = _Store(plan=plan, wanted=wanted, redirect_uri=door.redirect_uri if door else _NO_WAY_BACK)
     if wanted.grant == "client_credentials" and wanted.private_key:
@@ -52,6 +55,18 @@ def oauth(plan: ServerPlan, wanted: OauthPlan, door: LoginDoor | None) -> OAuthC
             client_secret=wanted.client_secret,
             issuer=wanted.issuer,
             scope=wanted.scope or None,
+        )
+
+    if wanted.grant == "identity_assertion":
+        return IdentityAssertionOAuthProvider(
+            server_url=plan.url,
+            storage=store,
+            client_id=wanted.client_id,
+            client_secret=wanted.client_secret,
+            issuer=wanted.issuer,
+            assertion_provider=partial(_asserted, wanted),
+            scope=wanted.scope or None,
+            token_endpoint_auth_method="client_secret_basic",  # noqa: S106 - the name of a method
         )
 
     async def show(address: str) -> None:
@@ -82,6 +97,42 @@ def oauth(plan: ServerPlan, wanted: OauthPlan, door: LoginDoor | None) -> OAuthC
     )
     store.provider = provider
     return provider
+
+
+async def _asserted(wanted: OauthPlan, audience: str, resource: str) -> str:
+    """Return the identity provider's assertion to the service `audience`, for the server `resource` alone.
+
+    Raises:
+        ServerFailed: the provider gave none.
+    """
+    form = {
+        "grant_type": "urn:ietf:params:oauth:grant-type:token-exchange",
+        "requested_token_type": "urn:ietf:params:oauth:token-type:id-jag",
+        "subject_token": wanted.id_token,
+        "subject_token_type": "urn:ietf:params:oauth:token-type:id_token",
+        "audience": audience,
+        "resource": resource,
+    }
+    named = {
+        "scope": wanted.scope,
+        "client_id": wanted.exchange_client_id,
+        "client_secret": wanted.exchange_client_secret,
+    }
+    form |= {name: value for name, value in named.items() if value}
+    async with httpx2.AsyncClient(timeout=30.0, follow_redirects=False) as http:
+        answer = await http.post(wanted.exchange, data=form)
+    try:
+        said = answer.json()
+    except ValueError:
+        said = {}
+    token = said.get("access_token") if isinstance(said, dict) else None
+    if answer.is_success and isinstance(token, str) and token:
+        return token
+    why = said.get("error_description") or said.get("error") if isinstance(said, dict) else ""
+    about = f": {why}" if isinstance(why, str) and why else ""
+    raise ServerFailed(
+        f"the identity provider did not exchange id_token (HTTP status {answer.status_code}){about}"
+    )
 
 
 @dataclass(slots=True, kw_only=True)
