@@ -58,16 +58,7 @@ def oauth(plan: ServerPlan, wanted: OauthPlan, door: LoginDoor | None) -> httpx2
         )
 
     if wanted.grant == "identity_assertion":
-        return IdentityAssertionOAuthProvider(
-            server_url=plan.url,
-            storage=store,
-            client_id=wanted.client_id,
-            client_secret=wanted.client_secret,
-            issuer=wanted.issuer,
-            assertion_provider=partial(_asserted, wanted),
-            scope=wanted.scope or None,
-            token_endpoint_auth_method="client_secret_basic",  # noqa: S106 - the name of a method
-        )
+        return _vouched_for(plan, wanted, store)
 
     async def show(address: str) -> None:
         if door is None:
@@ -97,6 +88,19 @@ def oauth(plan: ServerPlan, wanted: OauthPlan, door: LoginDoor | None) -> httpx2
     )
     store.provider = provider
     return provider
+
+
+def _vouched_for(plan: ServerPlan, wanted: OauthPlan, store: "_Store") -> IdentityAssertionOAuthProvider:
+    return IdentityAssertionOAuthProvider(
+        server_url=plan.url,
+        storage=store,
+        client_id=wanted.client_id,
+        client_secret=wanted.client_secret,
+        issuer=wanted.issuer,
+        assertion_provider=partial(_asserted, wanted),
+        scope=wanted.scope or None,
+        token_endpoint_auth_method="client_secret_basic",  # noqa: S106 - the name of a method
+    )
 
 
 async def _asserted(wanted: OauthPlan, audience: str, resource: str) -> str:
