@@ -120,8 +120,8 @@ def test_a_tree_at_work_shows_each_agent_and_its_last_line(bench: Bench) -> None
     (bench.workdir / "wait.sh").write_text("while ! test -e on; do sleep 0.05; done", encoding="utf-8")
     screen = Screen([*command, "--workdir", str(bench.workdir)], columns=120)
     try:
-        screen.wait_for("    at-the-north", timeout_s=30)
-        screen.wait_for("    deep-down", timeout_s=30)
+        screen.wait_for(" s · at-the-north", timeout_s=30)
+        screen.wait_for(" s · deep-down", timeout_s=30)
         live = screen.text
         (bench.workdir / "on").touch()
         assert screen.wait_end() == 0, screen.text
@@ -129,9 +129,9 @@ def test_a_tree_at_work_shows_each_agent_and_its_last_line(bench: Bench) -> None
     finally:
         screen.kill()
 
-    assert "└ digger · digger · step 1 · shell echo at-the-north" in live
-    assert "└ digger-2 · digger · step 1 · spawn_agent digger" in live
-    assert "  └ digger · digger · step 1 · shell echo deep-down" in live
+    assert "└ digger · step 1 · shell echo at-the-north" in live
+    assert "└ digger-2 · step 1 · spawn_agent digger" in live
+    assert "  └ digger · step 1 · shell echo deep-down" in live
     assert "└ " not in whole
     assert "✓ [digger-2/digger] shell echo deep-down" in whole
     told = bench.agentctl("log", "last/digger-2/digger")
