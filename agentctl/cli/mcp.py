@@ -29,11 +29,13 @@ from agentctl.serve.mcp.offering import offered
 from agentctl.settings.load import load_settings
 from agentctl.settings.settings import Settings
 from agentctl.settings.trust_store import TrustStore
+from agentctl.terminal.visible import one_line
 from agentctl.tools.mcp.line import Line
 from agentctl.tools.mcp.logins import LoginFile
 from agentctl.tools.mcp.names import named
 from agentctl.tools.mcp.pool import open_pool
 from agentctl.tools.mcp.server import ServerPlan
+from agentctl.tools.mcp.source import fault_of
 
 app = command_app("List MCP servers, or serve blueprints as MCP tools.")
 
@@ -90,9 +92,13 @@ async def _connected(settings: Settings, plans: list[ServerPlan]) -> dict[str, J
 
 async def _found(line: Line) -> JsonObject:
     if line.session is None:
-        return {"tools": [], "why": await line.gone()}
-    names: list[JsonValue] = [name for name, _ in named(line.plan.name, line.offer.tools).tools]
-    return {"tools": [*names, *(f"{line.plan.name}__{what}" for what in line.offer.readings)], "why": ""}
+        return {"tools": [], "left_out": {}, "why": await line.gone()}
+    found = named(line.plan.name, line.offer.tools)
+    left_out: JsonObject = {name: fault for name, tool in found.tools if (fault := fault_of(tool))}
+    left_out |= {tool.name: f"the name {name} means another tool" for name, tool in found.left_out}
+    names: list[JsonValue] = [name for name, _ in found.tools if name not in left_out]
+    names += [f"{line.plan.name}__{what}" for what in line.offer.readings]
+    return {"tools": names, "left_out": left_out, "why": ""}
 
 
 def _untrusted(blueprint: Blueprint | None, plans: tuple[ServerPlan, ...], settings: Settings) -> set[str]:
@@ -124,10 +130,13 @@ def _shown(row: JsonObject) -> str:
         word for word, is_so in (("required", row["required"]), ("not trusted", not row["trusted"])) if is_so
     ]
     head = f"{row['name']}  {how}  {row['position']}" + (f"  ({', '.join(marks)})" if marks else "")
-    tools = row.get("tools")
+    tools, left_out = row.get("tools"), row.get("left_out")
     if row.get("why"):
         return f"{head}\n  is not there: {row['why']}"
-    return "\n".join([head, *(f"  {tool}" for tool in tools)]) if isinstance(tools, list) else head
+    listed = [f"  {tool}" for tool in tools] if isinstance(tools, list) else []
+    if isinstance(left_out, dict):
+        listed += [f"  {one_line(name)}  left out: {one_line(str(why))}" for name, why in left_out.items()]
+    return "\n".join([head, *listed])
 
 
 @app.command("login")

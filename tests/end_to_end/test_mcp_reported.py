@@ -71,3 +71,22 @@ def test_a_servers_name_cannot_reach_into_the_names_of_anothers_tools(bench: Ben
 
     assert checked.code == 3
     assert "ends a server's name" in checked.err
+
+
+def test_the_list_of_a_servers_tools_says_which_are_left_out_and_why(bench: Bench) -> None:
+    body = """
+        TOOLS[:] = [tool("a.b"), tool("a_b"), {"name": "far", "inputSchema": {"$ref": "#/nowhere"}}]
+        serve(echo)
+    """
+    path = served(bench, body)
+    bench.agentctl("run", path, "go", "--trust", trust(bench, path))
+
+    listed = bench.agentctl("mcp", "list", path, "--connect", "--workdir", bench.folder)
+    record = json.loads(
+        bench.agentctl("mcp", "list", path, "--connect", "--json", "--workdir", bench.folder).out
+    )
+
+    assert listed.code == 0, listed.err
+    assert "srv__far  left out: its schema is invalid" in listed.out
+    assert record[0]["tools"] == ["srv__a_b"]
+    assert set(record[0]["left_out"]) == {"a_b", "srv__far"}

@@ -104,7 +104,7 @@ class McpTools:
             server = line.plan.name
             names = named(server, line.offer.tools, found)
             for name, remote in names.tools:
-                if fault := _fault(remote):
+                if fault := fault_of(remote):
                     self._leave_out(f"{line.label}: its tool {remote.name!r} is left out: {fault}.")
                     continue
                 tool = server_tool(name, remote, line, self.executor)
@@ -140,8 +140,8 @@ class McpTools:
         return tuple(notes)
 
 
-def _fault(remote: RemoteTool) -> str:
-    """Why a tool cannot be offered, or empty: one such schema and a model service refuses every request."""
+def fault_of(remote: RemoteTool) -> str:
+    """Return why a tool cannot be offered, or empty. One such schema, and services refuse every request."""
     size = len(json.dumps(remote.parameters))
     if size > _LONGEST_SCHEMA:
         return f"its schema has {size:,} characters; at most {_LONGEST_SCHEMA:,} are told to a model"
