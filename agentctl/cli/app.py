@@ -13,7 +13,15 @@ from typer import _click as click  # the click that typer carries; typer is pinn
 from typer.core import TyperGroup
 
 from agentctl import __version__
-from agentctl.errors import AgentctlError, ExitCode, InvalidInput, UsageError, file_fault, known_error
+from agentctl.errors import (
+    AgentctlError,
+    ExitCode,
+    InvalidInput,
+    RunFailed,
+    UsageError,
+    file_fault,
+    known_error,
+)
 from agentctl.toml.words import nearest
 
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -145,6 +153,8 @@ def run_app(arguments: Sequence[str] | None = None) -> int:
         return _reader_gone() if isinstance(ended.__context__, BrokenPipeError) else _code_of(ended)
     except OSError as error:
         return report_machine(error)
+    except MemoryError:
+        return report(RunFailed("The machine has not enough memory for this.", hint="give it less at once"))
     except BaseExceptionGroup as group:
         known = known_error(group)
         return _bug() if known is None else report(known)

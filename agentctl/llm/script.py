@@ -108,13 +108,27 @@ def load_script(path: Path) -> Script:
         InvalidInput: it is not a script.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        text = _regular(path).decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(
             f"The script {str(path)!r} of the scripted model cannot be read: {file_fault(error)}.",
             hint="write scripted:PATH with the path of a TOML file of [[replies]]; see docs/models.md",
         ) from error
     return parse_script(text, source=str(path))
+
+
+def _regular(path: Path) -> bytes:
+    """Return the bytes of a regular file that is not too large.
+
+    A blueprint that nobody trusts yet may name it: a pipe would hang, and a device never end.
+    """
+    if path.exists() and not path.is_file():
+        raise OSError(0, "it is no regular file")
+    with path.open("rb") as file:
+        data = file.read(_MAX_BYTES + 1)
+    if len(data) > _MAX_BYTES:
+        raise OSError(0, f"it has more than {_MAX_BYTES:,} bytes")
+    return data
 
 
 def parse_script(text: str, *, source: str) -> Script:
@@ -133,6 +147,7 @@ def parse_script(text: str, *, source: str) -> Script:
     return script_from_table(document, source=source, lines=lines)
 
 
+_MAX_BYTES = 64 * 2**20
 _REPLY_HEADER = re.compile(r"\s*\[\[\s*replies\s*\]\]")
 
 

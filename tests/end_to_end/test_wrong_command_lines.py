@@ -1,6 +1,7 @@
 """What a new user types wrong: one clear line, the right exit code, and never a traceback."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -276,3 +277,25 @@ def test_a_current_folder_that_was_removed_is_named(bench: Bench) -> None:
 
     assert ran.returncode == 2
     assert ran.stderr.startswith("agentctl: The current folder is not there any more.")
+
+
+@pytest.mark.parametrize("place", ["pipe.toml", "/dev/zero", "."])
+def test_a_script_that_is_no_file_is_refused_and_not_waited_for(bench: Bench, place: str) -> None:
+    """A blueprint that nobody trusts yet may name one."""
+    os.mkfifo(bench.folder / "pipe.toml")
+    text = ASKS_FOR_INPUTS.partition("[script]")[0].replace('"scripted:"', f'"scripted:{place}"')
+    text = text.replace('[inputs.language]\nchoices = ["py", "js"]\n', "").replace(
+        " in {inputs.language}", ""
+    )
+
+    ran = bench.agentctl("run", bench.blueprint(text), "-i", "file=x", patience_s=20)
+
+    assert ran.code == 2
+    assert "cannot be read" in ran.err
+
+
+def test_a_file_without_an_end_is_refused(bench: Bench) -> None:
+    ran = bench.agentctl("batch", "hello", "--inputs", "/dev/zero", patience_s=60)
+
+    assert ran.code == 2
+    assert "it has more than 536,870,912 bytes" in ran.err
