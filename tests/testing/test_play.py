@@ -255,7 +255,8 @@ async def killed_at(
             for event in record.events
         ):
             return None  # killed before the run was there: nothing happened, nothing to resume
-        end = await again.resume(runs[0].run_id, turn(writes).replies)
+        ended = (await read_snapshot(again.journal, runs[0].run_id)).ended
+        end = ended or await again.resume(runs[0].run_id, turn(writes).replies)
         found = await final(again, runs[0].run_id, end, workdir)
         await again.executor.aclose()
         return found
