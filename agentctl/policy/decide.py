@@ -101,9 +101,15 @@ def entry_of(effect: Effect) -> str:
             return "spawn_agent"
 
 
+def _only_steers(effect: Effect) -> bool:
+    """Whether it is a command that no rule has to allow, so that a word on its tool would not be asked."""
+    return isinstance(effect, RunProgram) and effect.seen_inside
+
+
 def _own_judgement(tool: str, effects: Sequence[Effect], layers: Layers) -> Judgement | None:
     """Return the judgement on the tool's own entry where that counts besides those of its effects."""
-    if any(entry_of(effect) == tool for effect in effects):
+    own = [effect for effect in effects if entry_of(effect) == tool]
+    if own and not (all(map(_only_steers, own)) and layers.denies_word(tool)):
         return None
     if tool == "shell" and not effects and not layers.denies_word(tool):
         return None  # a line that does nothing asks nobody; a shell that is denied as a whole stays denied

@@ -266,6 +266,15 @@ def test_a_line_that_touches_nothing_asks_nobody_unless_the_shell_is_denied(laye
     assert judged("shell", write("out.txt"), by=layers(user='write_file = "allow"')) is ASK
 
 
+def test_a_line_that_only_steers_the_shell_asks_nobody_unless_the_shell_is_denied(layers: MakeLayers) -> None:
+    steers = run("set -e", seen_inside=True)
+
+    assert judged("shell", steers, by=layers(user='shell = "ask"')) is ALLOW
+    assert judged("shell", steers, by=layers(user='shell = "deny"')) is DENY
+    assert judged("shell", steers, by=layers(user='shell = "allow"', deny=["shell"])) is DENY
+    assert judged("shell", steers, run("ls"), by=layers(user='shell = "ask"')) is ASK
+
+
 def test_a_deny_on_a_path_counts_under_any_spelling_of_it_and_an_allow_does_not(layers: MakeLayers) -> None:
     by = layers(user='write_file = { default = "ask", allow = ["src/**"], deny = ["Secrets/**"] }')
 
