@@ -108,12 +108,10 @@ def _permissions(blueprint: Blueprint) -> Iterator[Lint]:
 
 def _entries(blueprint: Blueprint, stage: StageTable) -> set[str]:
     """Return the names of the entries that calls of the stage can answer to; globs stay globs."""
-    offered = {canonical_tool(tool) for tool in stage.available_tools}
+    offered = {canonical_tool(tool) for tool in stage.offers}
     offered |= {f"{server}__*" for server in stage.available_connectors}
-    offered |= {"state_get", "state_set"} if stage.state.read or stage.state.write else set()
     offered |= {"transition"} if stage.transitions else set()
     offered |= {"submit_output"} if stage.output is not None else set()
-    offered |= {"fan_out"} if stage.mode == "fan_out" else set()
     if blueprint.agent.dynamic_tools or any("*" in tool for tool in offered):
         offered |= {"network", "write_file", "read_file", "shell"}  # what a tool not known yet may do
     return offered | {entry for tool in offered for entry in _REACHES.get(tool, ())}

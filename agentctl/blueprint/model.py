@@ -198,7 +198,7 @@ class StageTable:
     model: Annotated[ModelTable, Shorthand("use")] | None = None
     """The stage's own models; the blueprint's where not set. A name or a list of names is enough."""
     available_tools: Texts = ()
-    """The tools that the model is offered; names or globs."""
+    """The tools that the model is offered; names or globs. Other keys bring their own, such as `state`."""
     available_connectors: Texts = ()
     """MCP servers whose tools are offered as well."""
     required_tools: Texts = ()
@@ -237,6 +237,14 @@ class StageTable:
     """Limits while in this stage."""
     sandbox: SandboxTable | None = None
     """The stage's sandbox; can only tighten."""
+
+    @property
+    def offers(self) -> tuple[str, ...]:
+        """Names and globs of the tools that the model is offered, those that other keys bring too. Pure."""
+        read = ("state_get",) if self.state.read or self.state.write else ()
+        write = ("state_set",) if self.state.write else ()
+        fan_out = ("fan_out",) if self.mode == "fan_out" else ()
+        return (*self.available_tools, *read, *write, *fan_out)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

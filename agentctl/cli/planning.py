@@ -122,7 +122,7 @@ def offered_tools(stage: StageTable, names: ToolNames) -> list[str]:
     found = [
         tool
         for tool in (*shipped, *sorted(names.known - {*shipped, *SCRIPT_ONLY_TOOLS, "network"}))
-        if own.get(tool, any(_fits(pattern, tool) for pattern in stage.available_tools))
+        if own.get(tool, any(_fits(pattern, tool) for pattern in stage.offers))
     ]
     later = [pattern for pattern in stage.available_tools if "__" in pattern and pattern not in found]
     return [*found, *later, *(f"{server}__*" for server in stage.available_connectors)]

@@ -171,7 +171,7 @@ def _stage_rules(settings: Settings, blueprint: Blueprint, stage: StageTable, na
     return StageRules(
         name=stage.name,
         index=stage.index,
-        available=(*stage.available_tools, "fan_out") if stage.mode == "fan_out" else stage.available_tools,
+        available=stage.offers,
         connectors=stage.available_connectors,
         required=frozenset(stage.required_tools),
         permissions=parse_permissions(stage.tool_permissions, names=names),

@@ -282,3 +282,42 @@ def test_hooks_can_be_listed_and_tried(bench: Bench, blueprint: Path) -> None:
     assert tried["acted"][0]["hook"] == "counting"
     event.write_text('{"event": "dance"}', encoding="utf-8")
     assert bench.agentctl("hooks", "test", blueprint, "--event", event).code == 2
+
+
+def test_a_stage_that_names_state_keys_gives_its_model_the_tools_for_them(bench: Bench) -> None:
+    blueprint = bench.blueprint(
+        """
+        [agent]
+        name = "cells"
+        [model]
+        use = ["scripted:"]
+        [[state_keys]]
+        name = "verdict"
+        [stages.judge]
+        prompt = "Judge."
+        state = { write = ["verdict"] }
+        transitions.report = {}
+        [stages.report]
+        prompt = "Report."
+        state = { read = ["verdict"] }
+        [[script.replies]]
+        stage = "judge"
+        expect = { tools = ["state_get", "state_set"] }
+        tool_calls = [{ tool = "state_set", arguments = { key = "verdict", value = "good" } }]
+        [[script.replies]]
+        stage = "judge"
+        text = "Judged."
+        [[script.replies]]
+        stage = "report"
+        expect = { tools = ["state_get"] }
+        text = "Reported."
+        """
+    )
+
+    ran = bench.agentctl("run", blueprint, "go")
+
+    assert ran.code == 0, ran.err
+    assert bench.agentctl("state", "get", "last", "verdict").out == '"good"\n'
+    planned = bench.agentctl("plan", blueprint).out
+    assert planned.count("state_get  ") == 2
+    assert planned.count("state_set  ") == 1
