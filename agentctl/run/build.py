@@ -211,4 +211,6 @@ def _timeout(house: House, blueprint: Blueprint) -> float:
 
 
 async def _remember(rule: str, described: str) -> None:
-    await to_thread.run_sync(partial(remember, rule, described=described))
+    # A call of the tool was approved just now, so it is there, whoever brought it.
+    tool = rule.partition("(")[0]
+    await to_thread.run_sync(partial(remember, rule, described=described, tools=(tool,)))

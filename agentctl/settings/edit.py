@@ -56,8 +56,8 @@ def remember(rule: str, *, described: str = "", tools: tuple[str, ...] = ()) -> 
     """Add `[[remembered]] rule = …` to the user's config: an approval without end. May block.
 
     Idempotent: False where the rule stands there already. `described` tells how a tool server describes the
-    tool, and replaces how it did. `tools` are the names of script tools of the running blueprint, which
-    rules may name as well. Atomic, under a lock, comments stay.
+    tool, and replaces how it did. `tools` are the names of tools that somebody else brings, such as the
+    blueprint that runs: rules may name them as well. Atomic, under a lock, comments stay.
 
     Raises:
         InvalidInput: it is no rule, or the config is invalid.

@@ -281,6 +281,17 @@ async def test_a_script_of_the_users_own_is_found_and_wins_over_a_blueprints(
     assert played.results[0].text == "the user"
 
 
+async def test_always_holds_for_a_blueprints_script_tool_in_later_runs_too(scene: Scene) -> None:
+    scene.tool("note", "return 'noted'")
+    path = scene.blueprint(tools='"note"')
+
+    for _ in range(2):
+        played = await scene.play(path, calls("note"), answers=scene.answering("always"))
+        assert played.results[0].text == "noted"
+
+    assert [question.tool for question in scene.asked] == ["note"]
+
+
 async def test_arguments_are_checked_against_the_header(scene: Scene) -> None:
     scene.tool("look", "return 1")
     path = scene.blueprint(tools='"look"')
