@@ -7,7 +7,7 @@ folders are used. Nothing here makes a directory.
 import os
 from pathlib import Path
 
-from platformdirs import user_cache_path, user_config_path, user_data_path
+from platformdirs import user_config_path, user_data_path
 
 _APP = "agentctl"
 _PACKAGE = Path(__file__).resolve().parent
@@ -31,11 +31,6 @@ def data_dir() -> Path:
 def live_dir() -> Path:
     """Return the folder where running runs open their doors to other terminals."""
     return data_dir() / "live"
-
-
-def cache_dir() -> Path:
-    """Return a folder whose content may be deleted at any time."""
-    return _place("cache", user_cache_path(_APP))
 
 
 def shipped_dir(name: str) -> Path:

@@ -339,8 +339,8 @@ class ToolState:
 
     def settle(self, reservation: Reservation, output: ToolOutput) -> ToolOutput:
         """Replace what was reserved by what really happened; a ceiling that it went over is told with it."""
-        told = self.budgets.settle_call(reservation, output.bytes_written, output.files_written)
-        return replace(output, text=f"{output.text}\n[{told}]".lstrip("\n")) if told else output
+        passed = self.budgets.settle_call(reservation, output.bytes_written, output.files_written)
+        return replace(output, text=f"{output.text}\n[{passed}]".lstrip("\n")) if passed else output
 
     def count_in_doubt(self, begun: ToolCallDecided) -> None:
         """Count a call that may have happened before a crash: its rules in `limits.calls` count it as run."""

@@ -71,7 +71,7 @@ async def read_run_state(journal: Journal, name: str) -> RunState:
 
 
 async def read_beginning(journal: Journal, name: str) -> RunState:
-    """Return the same without its cells, from its first record alone: whatever else of it is damaged.
+    """Return what a run's first record says of it, without cells: whatever else of the run is damaged.
 
     Raises:
         UsageError: there is no such run, or it has no beginning.

@@ -15,7 +15,11 @@ from agentctl.state.keys import KeyDefinition
 
 
 def lifted(definition: KeyDefinition, value: JsonValue) -> Command:
-    """Return what stores a lifted value. Raises StateConflict where the key does not take it."""
+    """Return what stores a lifted value.
+
+    Raises:
+        StateConflict: the key does not take it.
+    """
     problem = definition.problem_with(value)
     if problem:
         raise StateConflict(
@@ -34,7 +38,12 @@ def lifted(definition: KeyDefinition, value: JsonValue) -> Command:
 
 
 def lifting(reference: str) -> FoldFunction:
-    """Return the function that the user named on the command line. Raises UsageError where it is none."""
+    """Return the function that the user named on the command line.
+
+    Raises:
+        UsageError: it is none.
+        InvalidInput: its file cannot be read, or lacks it.
+    """
     place = Position(file="--with")  # named on the command line by the user: that is the trust
     if not all(reference.rpartition(":")[::2]):
         raise UsageError(f"--with takes FILE.py:FUNCTION, not {reference!r}.")
@@ -45,7 +54,11 @@ def lifting(reference: str) -> FoldFunction:
 
 
 def lift(function: FoldFunction, cell: Cell) -> JsonValue:
-    """Return a cell's value as the function lifts it. Raises UsageError where it fails."""
+    """Return a cell's value as the function lifts it.
+
+    Raises:
+        UsageError: the function fails.
+    """
     try:
         return function(cell.value, cell.version)
     except Exception as error:
@@ -53,7 +66,11 @@ def lift(function: FoldFunction, cell: Cell) -> JsonValue:
 
 
 def json_value(text: str) -> JsonValue:
-    """Return what a person wrote: JSON, or text where it does not begin like it. Raises UsageError."""
+    """Return what a person wrote: JSON, or text where it does not begin like it.
+
+    Raises:
+        UsageError: it begins like JSON and is none, or has a number that is none.
+    """
     try:
         value: JsonValue = json.loads(text, parse_constant=str)  # NaN is no JSON, so it is text
     except ValueError as error:

@@ -7,8 +7,6 @@ from agentctl.state.cells import Cells
 from agentctl.state.typed import Drifted
 
 NAME = "cells"
-SNAPSHOT_EVERY = 200
-"""Commits with commands after which a snapshot is worth its cost."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -292,10 +292,10 @@ def is_first(choice: JsonObject) -> bool:
 
 def whole_number(value: JsonValue) -> int:
     """Return a token count, also one that came as text; 0 where there is none. Total."""
-    return int(dollars(value) or 0)
+    return int(amount_of(value) or 0)
 
 
-def dollars(value: JsonValue) -> float | None:
+def amount_of(value: JsonValue) -> float | None:
     """Return an amount, also one that came as text; None where it is none, or less than nothing. Total."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None

@@ -2,7 +2,7 @@
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import field, fields, replace
+from dataclasses import field, fields
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Literal, TypeAlias, get_args
@@ -149,13 +149,6 @@ def cost_of(usage: Usage, facts: ModelFacts) -> float | None:
 def free(facts: ModelFacts) -> bool:
     """Tell whether a model is known to cost nothing. Pure."""
     return facts.price is not None and not facts.price.input and not facts.price.output
-
-
-def with_facts(usage: Usage, facts: ModelFacts) -> Usage:
-    """Return `usage` priced by `facts`, unless the service told the cost itself. Pure."""
-    if usage.cost_usd is not None:
-        return usage
-    return replace(usage, cost_usd=cost_of(usage, facts))
 
 
 def _facts(entry: JsonObject) -> ModelFacts:

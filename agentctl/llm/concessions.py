@@ -1,7 +1,6 @@
 """What is left out of a request, in sight, when a service refuses it for that alone."""
 
 from dataclasses import replace
-from typing import Any
 
 from agentctl.llm.base import ModelCallFailed, ModelRequest
 from agentctl.protocol.messages import AssistantMessage, RefusalPart
@@ -17,16 +16,15 @@ _THOUGHTS = (
     "thought signature is not valid", "thought_signature is not valid", "corrupted thought signature",
     "invalid thought signature",
 )  # fmt: skip
-_SETTINGS: dict[str, tuple[tuple[str, ...], Any]] = {
-    # what it is called in refusals, and what stands for none
-    "temperature": (("temperature",), None),
-    "parallel_tool_calls": (("parallel_tool_calls",), None),
+_NAMED = {
+    "temperature": ("temperature",),
+    "parallel_tool_calls": ("parallel_tool_calls",),
     "reasoning_effort": (
-        ("reasoning_effort", "reasoning.effort", "effort parameter", "output_config", "thinking"),
-        "",
+        "reasoning_effort", "reasoning.effort", "effort parameter", "output_config", "thinking",
     ),
-    "stop": (("'stop'", "`stop`", "stop_sequences"), ()),
-}
+    "stop": ("'stop'", "`stop`", "stop_sequences"),
+}  # fmt: skip
+"""What refusals call the settings that can be left to the service."""
 _UNSUPPORTED = (
     "unsupported",
     "not support",
@@ -65,19 +63,19 @@ def refused_setting(request: ModelRequest, failure: ModelCallFailed) -> str:
     words = _words(failure)
     if not any(word in words for word in _UNSUPPORTED):
         return ""
-    return next(
-        (
-            name
-            for name, (needles, none) in _SETTINGS.items()
-            if getattr(request, name) != none and any(needle in words for needle in needles)
-        ),
-        "",
-    )
+    named = (name for name, needles in _NAMED.items() if any(needle in words for needle in needles))
+    return next((name for name in named if without_settings(request, {name}) != request), "")
 
 
 def without_settings(request: ModelRequest, names: set[str]) -> ModelRequest:
     """Return the request with these settings left to the service. Pure."""
-    return replace(request, **{name: _SETTINGS[name][1] for name in sorted(names)}) if names else request
+    return replace(
+        request,
+        temperature=None if "temperature" in names else request.temperature,
+        parallel_tool_calls=None if "parallel_tool_calls" in names else request.parallel_tool_calls,
+        reasoning_effort="" if "reasoning_effort" in names else request.reasoning_effort,
+        stop=() if "stop" in names else request.stop,
+    )
 
 
 def _words(failure: ModelCallFailed) -> str:

@@ -2,12 +2,12 @@
 
 import json
 import re
-from collections.abc import Iterable
 from contextlib import suppress
 
 from agentctl.llm.base import FailureDetails, FailureKind, ModelCallFailed
 from agentctl.llm.retry_after import delay_of
 from agentctl.protocol.values import JsonObject, JsonValue
+from agentctl.records import dataclass
 
 _UNAUTHORISED = frozenset({401, 402, 403})
 _RETRYABLE_STATUS = frozenset({408, 409, 425, 429, 498, 499})
@@ -61,7 +61,7 @@ _NO_MODEL = frozenset(
 )
 """Codes that mean the same as a 404, whatever status they come with."""
 
-_REQUEST_ID_HEADERS = (
+REQUEST_ID_HEADERS = (
     "request-id", "x-request-id", "mistral-correlation-id", "x-goog-request-id", "apim-request-id",
     "x-amzn-requestid", "cf-ray",
 )  # fmt: skip
@@ -136,17 +136,17 @@ def in_band_failure(error: JsonValue, *, where: str, request_id: str = "") -> Mo
     return plain_failure(kind, message, code=told.code, request_id=told.request_id or request_id)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorBody:
     """What an error envelope says, whatever its shape."""
 
-    __slots__ = ("code", "message", "request_id", "retry_after_s", "status")
-
-    def __init__(self, *, message: str, code: str, status: int, request_id: str) -> None:
-        self.message = message
-        self.code = code
-        self.status = status
-        self.request_id = request_id
-        self.retry_after_s: float | None = None
+    message: str
+    code: str
+    """The service's own; empty where it says none."""
+    status: int
+    """The HTTP status that it names; 0 for none."""
+    request_id: str
+    retry_after_s: float | None
 
 
 def read_error(body: JsonValue) -> ErrorBody:
@@ -170,14 +170,13 @@ def read_error(body: JsonValue) -> ErrorBody:
     message = _with_cause(message, inner)
     words = [one for one in codes if isinstance(one, str) and one and one != "error" and not one.isdigit()]
     status = next((n for one in (*codes, outer.get("raw_status_code")) if (n := _status(one))), 0)
-    told = ErrorBody(
+    return ErrorBody(
         message=message,
         code=words[0] if words else "",
         status=status,
         request_id=_first_text(outer, ("request_id",)) or _first_text(inner, ("request_id",)),
+        retry_after_s=delay_of(reasons),
     )
-    told.retry_after_s = delay_of(reasons)
-    return told
 
 
 def _with_cause(message: str, inner: JsonObject) -> str:
@@ -199,16 +198,6 @@ def unreadable(body: bytes, *, content_type: str) -> str:
     if not text:
         return "an empty response"
     return f"{content_type or 'no content type'}: {text[:_EXCERPT]}"
-
-
-def request_id_of(headers: Iterable[tuple[str, str]]) -> str:
-    """Return the service's own id of the request, from whichever header carries it, or empty."""
-    known = {name.lower(): value for name, value in headers}
-    return next((known[name] for name in _REQUEST_ID_HEADERS if known.get(name)), "")
-
-
-REQUEST_ID_HEADERS = _REQUEST_ID_HEADERS
-"""The headers that carry a request id, best first."""
 
 
 def _kind_of_status(status: int, words: str) -> FailureKind:

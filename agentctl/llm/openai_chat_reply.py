@@ -7,7 +7,7 @@ from hashlib import sha256
 from agentctl.llm.assemble import (
     CallInProgress,
     PartList,
-    dollars,
+    amount_of,
     is_first,
     member,
     members,
@@ -307,10 +307,10 @@ def _with_cost(usage: Usage, body: JsonObject) -> Usage:
     """The money that OpenRouter, Perplexity and Venice tell goes before any price list."""
     told = member(body, "usage")
     candidates = (told.get("cost"), member(told, "cost").get("total_cost"), member(body, "cost").get("usd"))
-    cost = next((amount for value in candidates if (amount := dollars(value)) is not None), None)
+    cost = next((amount for value in candidates if (amount := amount_of(value)) is not None), None)
     if cost is not None and told.get("is_byok") is True:
         # With a key of one's own OpenRouter takes its fee, and the model's maker the rest.
-        cost += dollars(member(told, "cost_details").get("upstream_inference_cost")) or 0.0
+        cost += amount_of(member(told, "cost_details").get("upstream_inference_cost")) or 0.0
     return usage if cost is None else replace(usage, cost_usd=cost)
 
 

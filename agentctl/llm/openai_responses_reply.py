@@ -3,7 +3,7 @@
 from agentctl.llm.assemble import (
     CallInProgress,
     PartList,
-    dollars,
+    amount_of,
     member,
     members,
     message_of,
@@ -193,5 +193,5 @@ def _usage(usage: JsonObject) -> Usage:
         cache_read_tokens=whole_number(prompt.get("cached_tokens")),
         cache_write_tokens=whole_number(prompt.get("cache_write_tokens")),
         reasoning_tokens=whole_number(member(usage, "output_tokens_details").get("reasoning_tokens")),
-        cost_usd=dollars(usage.get("cost")),
+        cost_usd=amount_of(usage.get("cost")),
     )

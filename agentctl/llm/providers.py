@@ -7,7 +7,7 @@ from agentctl.llm.base import Emit, LanguageModel, ModelCallFailed, ModelRequest
 from agentctl.llm.catalogue import Catalogue, ModelFacts, cost_of, load_catalogue
 from agentctl.llm.endpoints import ModelPlace, Resolved, bad_name, resolve
 from agentctl.llm.failures import plain_failure
-from agentctl.llm.http import Http, origin_of
+from agentctl.llm.http import Http
 from agentctl.llm.provider_config import ProviderConfig, ProviderSettings
 from agentctl.llm.retry import RetryingModel, SharedLimits
 from agentctl.llm.script import load_script
@@ -68,15 +68,6 @@ class Providers:
                 hint="`--model` takes another one; `agentctl models list` shows what is configured",
             )
         return ModelList(models)
-
-    def unapproved(self, names: Sequence[str], place: ModelPlace) -> tuple[str, ...]:
-        """Return the origins that a blueprint alone named, for the question whether it may send text there.
-
-        Loopback counts too. Empty when the user, or agentctl itself, named every address.
-        """
-        resolved = [self._resolve(name, place) for name in names]
-        found = [one for one in resolved if one is not None and one.origin == "blueprint"]
-        return tuple(dict.fromkeys(origin_of(one.endpoint.base_url) for one in found))
 
     def already_answered(self, response_ids: Iterable[str], *, run: str = "") -> None:
         """Tell scripted models which replies the journal holds; call before the first step of a resume."""

@@ -230,10 +230,6 @@ def differences(expect: Expectation, request: ModelRequest) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _lane(reply: Reply) -> tuple[str, str, str]:
-    return reply.agent, reply.stage, reply.when
-
-
 def _failure(error: ScriptedError) -> ModelCallFailed:
     if error.status is not None and not error.kind:
         return status_failure(error.status, error.message, code=error.code, retry_after_s=error.retry_after_s)

@@ -116,9 +116,8 @@ def _decoder(kind: Any) -> Callable[[JsonValue], Any]:
 
 def _dataclass_decoder(kind: type) -> Callable[[JsonValue], Any]:
     decoders: dict[str, Callable[[JsonValue], Any]] = {}
-    plain: dict[
-        str, type
-    ] = {}  # fields that most values pass through as they are: opening a journal is this loop
+    # Most values pass through these fields as they are: opening a journal is this loop.
+    plain: dict[str, type] = {}
 
     def read(value: JsonValue) -> Any:
         if not decoders:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import lru_cache
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 from agentctl.protocol.values import JsonValue, compact_json
 from agentctl.records import dataclass
@@ -20,6 +20,7 @@ MAIN_ARGUMENTS = (
     "query",
 )  # fmt: skip
 """What a call is mainly about: the first of these that it has, else its only argument, else all of them."""
+_OPERATORS: dict[str, Operator] = {one: one for one in get_args(Operator)}
 _NAME = re.compile(r"[A-Za-z0-9_.*?\[\]!-]+")
 _OPERATOR = re.compile(r"\s*([A-Za-z_][\w.\[\]*-]*)\s*(!=~|=~|!~|!=|~|=)\s*")
 _VALUE = re.compile(r'"((?:[^"\\]|\\.)*)"\s*')
@@ -109,15 +110,15 @@ def _conditions(text: str) -> Iterator[FieldCondition]:
             raise PatternError(
                 f'{text[position:]!r} is no condition: write FIELD = "value" or FIELD ~ "glob"'
             )
-        path, operator = head[1], head[2]
-        if operator in {"=~", "!=~"}:
+        path, operator = head[1], _OPERATORS.get(head[2])
+        if operator is None:
             raise PatternError(
-                f"{operator!r} in {text!r}: there are no regular expressions; write a glob with ~"
+                f"{head[2]!r} in {text!r}: there are no regular expressions; write a glob with ~"
             )
         value = _VALUE.match(text, head.end())
         if value is None:
             raise PatternError(f"the value of {path!r} stands between double quotes")
-        yield FieldCondition(path=_path(path), operator=operator, value=_unescaped(value[1]))  # type: ignore[arg-type]
+        yield FieldCondition(path=_path(path), operator=operator, value=_unescaped(value[1]))
         position = value.end()
         if position == len(text):
             return

@@ -23,7 +23,9 @@ _INVISIBLE = frozenset(
     map(ord, "\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0"),
 ) | frozenset([*range(0x180B, 0x1810), *range(0xFE00, 0xFE10), *range(0xE0000, 0xE1000)])
 _JOINERS = dict.fromkeys([0x200B, 0x200C, 0x200D, 0x2060, 0xFEFF, *range(0xFE00, 0xFE10)])
-_NEEDS_CARE = re.compile(r"[^\x20-\x7e\n]|[ ]{25}|\n{4}")
+_PADDING = re.compile(rf" {{{_BLANKS_SHOWN + 1},}}")
+_GAP = re.compile(rf"\n(?:[ \t]*\n){{{_BLANK_LINES_SHOWN + 1},}}")
+_NEEDS_CARE = re.compile(rf"[^\x20-\x7e\n]|{_PADDING.pattern}|{_GAP.pattern}")
 
 
 def exact(text: str) -> str:
@@ -33,8 +35,8 @@ def exact(text: str) -> str:
     """
     if _NEEDS_CARE.search(text) is None:
         return text
-    text = re.sub(r"\n(?:[ \t]*\n){4,}", _counted_lines, text)
-    text = re.sub(r" {25,}", lambda found: f" ⟨{len(found[0])} blanks⟩ ", text)
+    text = _GAP.sub(_counted_lines, text)
+    text = _PADDING.sub(lambda found: f" ⟨{len(found[0])} blanks⟩ ", text)
     return _escaped(text)
 
 

@@ -45,10 +45,6 @@ class Table:
         """Tell whether somebody wrote a value at `path`."""
         return self.positions.has((*self.path, *path))
 
-    def locate(self, path: Path) -> Position:
-        """Return `value_position(*path)`: the form in which rules ask for it."""
-        return self.positions.of_value((*self.path, *path))
-
     def key(self, *path: Key) -> str:
         """Return the dotted TOML key of `path` below this table, as errors name it."""
         return dotted((*self.path, *path))

@@ -39,7 +39,6 @@ _IMAGES = {
 }
 _PATH = "Relative to the workdir, or absolute."
 _BASE = "Directory; default '.', the workdir."
-_POSITIVE = Bounds(minimum=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

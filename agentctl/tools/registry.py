@@ -65,10 +65,6 @@ class ToolRegistry:
         """Return the tool with that name or alias, or None."""
         return self._tools.get(self.canonical(name))
 
-    def with_tools(self, tools: Iterable[Tool]) -> "ToolRegistry":
-        """Return a registry that has `tools` as well, as for a stage's own `transition`."""
-        return ToolRegistry((*self._tools.values(), *tools))
-
     def specs(self, offered: Iterable[str]) -> tuple[ToolSpec, ...]:
         """Return the specs of the offered tools, in that order and each once; unknown names are left out."""
         found = dict.fromkeys(self.canonical(name) for name in offered)

@@ -16,7 +16,6 @@ class SedScript:
     """It runs a program, or cannot be read to the end, which has to count as that."""
 
 
-_ADDRESS = re.compile(r"[\s;{}]*(?:(?:\d+(?:~\d+)?|\$|[+~]\d+|0)[ \t]*)?")
 _SPACE = re.compile(r"[\s;]*")
 _DEVICES = {"/dev/stdout", "/dev/stderr", "/dev/stdin"}
 
