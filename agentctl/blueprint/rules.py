@@ -10,7 +10,7 @@ from agentctl.blueprint.state_tables import MachineTable, StateEffectTable, Stat
 from agentctl.protocol.tool_names import canonical_tool
 from agentctl.state.folds import problem_with
 from agentctl.state.machine_check import check_machines
-from agentctl.tables.rules import choose, exactly_one, hook_findings, server_findings, unique
+from agentctl.tables.rules import choose, exactly_one, hook_findings, server_findings, store_findings, unique
 from agentctl.toml.positions import Path
 from agentctl.toml.validate import Finding
 from agentctl.toml.words import nearest, one_of
@@ -20,13 +20,14 @@ FOLDS = ("sum", "max", "min", "append", "union")
 
 
 def findings_of(blueprint: Blueprint) -> tuple[Finding, ...]:
-    """Return what makes the blueprint unusable although each of its tables is well formed. Pure."""
+    """Return what makes the blueprint unusable although each of its tables is well formed. May block."""
     return (
         *_graph(blueprint),
         *(finding for stage in blueprint.in_order for finding in _stage(blueprint, stage)),
         *hook_findings(blueprint.hooks),
         *server_findings(blueprint.mcp_servers),
         *_server_secrets(blueprint),
+        *store_findings(blueprint.shared_state),
         *_state_keys(blueprint.state_keys),
         *_effects(blueprint.state_effects),
         *unique(("machines",), [machine.name for machine in blueprint.machines]),

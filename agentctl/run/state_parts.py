@@ -38,7 +38,7 @@ def store_of(settings: Settings, blueprint: Blueprint | None, thread_id: str) ->
     """
     user = settings.config.shared_state
     tables = [user, blueprint.shared_state] if blueprint else [user]
-    chosen = next((table for table in tables if table.backend), None)
+    chosen = next((table for table in tables if table.backend or table.url), None)
     sizes = [table.max_bytes for table in tables if table.max_bytes is not None]
     place = StorePlace(space=thread_id, folder=data_dir(), url=chosen.url if chosen else "")
     backend = open_backend((chosen.backend if chosen else None) or "sqlite", place)

@@ -11,7 +11,7 @@ from agentctl.policy.written import BUILT_IN_NAMES, rule_problems, table_problem
 from agentctl.settings.model import ConfigTable
 from agentctl.settings.settings import Settings
 from agentctl.tables.outside_tools import user_tool_names
-from agentctl.tables.rules import hook_findings, server_findings
+from agentctl.tables.rules import hook_findings, server_findings, store_findings
 from agentctl.toml.read import parse
 from agentctl.toml.table import EMPTY, Table
 from agentctl.toml.validate import Finding
@@ -68,8 +68,12 @@ def names_for(used: Iterable[str], tools: Iterable[str] = ()) -> ToolNames:
 
 
 def findings_of(config: ConfigTable) -> tuple[Finding, ...]:
-    """Return everything that makes the config unusable although each of its tables is well formed. Pure."""
-    return (*hook_findings(config.hooks), *server_findings(config.mcp_servers))
+    """Return what makes the config unusable although each of its tables is well formed. May block."""
+    return (
+        *hook_findings(config.hooks),
+        *server_findings(config.mcp_servers),
+        *store_findings(config.shared_state),
+    )
 
 
 def problems_of_rules(config: ConfigTable, file: Table) -> tuple[Problem, ...]:

@@ -8,6 +8,8 @@ from agentctl.records import dataclass
 
 PLUGIN_GROUP = "agentctl.tools"
 """The entry point group of Python plugin tools."""
+STORE_GROUP = "agentctl.shared_state"
+"""The entry point group of backends of shared state."""
 
 
 def script_tools(folder: Path) -> tuple[Path, ...]:
@@ -60,6 +62,13 @@ def loaded_plugins(names: Iterable[str]) -> dict[str, object]:
     wanted = frozenset(names)
     # SAFETY: only the user can install a package; a blueprint chooses by name among those there are.
     return {point.name: point.load() for point in entry_points(group=PLUGIN_GROUP) if point.name in wanted}
+
+
+def installed_stores() -> tuple[str, ...]:
+    """Return the names of installed backends of shared state. May block; imports none of them."""
+    from importlib.metadata import entry_points  # noqa: PLC0415 - see above
+
+    return tuple(sorted(point.name for point in entry_points(group=STORE_GROUP)))
 
 
 def user_tool_names() -> tuple[str, ...]:

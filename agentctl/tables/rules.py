@@ -4,10 +4,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from urllib.parse import urlsplit
 
 from agentctl.protocol.hook_names import COMMAND_HOOK_EVENTS, HOOK_EVENTS
-from agentctl.tables.declared import HookTable, McpServerTable
+from agentctl.tables.declared import HookTable, McpServerTable, SharedStateTable
+from agentctl.tables.outside_tools import installed_stores
 from agentctl.toml.positions import Path
 from agentctl.toml.validate import Finding
 from agentctl.toml.words import nearest, one_of
+
+STORES = ("memory", "file", "sqlite", "redis")
+"""Backends of shared state that need no package of their own."""
+REDIS_SCHEMES = ("redis://", "rediss://", "unix://")
 
 
 def choose(path: Path, what: str, word: str, known: Iterable[str], *, needs: Sequence[Path] = ()) -> Finding:
@@ -42,6 +47,19 @@ def exactly_one(path: Path, given: Sequence[tuple[str, object]]) -> Iterator[Fin
         return
     found = "none of them is set" if not set_keys else f"{' and '.join(set_keys)} are set"
     yield Finding(path=path, message=f"exactly one of {', '.join(keys)} is needed; {found}", needs=(path,))
+
+
+def store_findings(store: SharedStateTable) -> Iterator[Finding]:
+    """Yield what keeps `[shared_state]` from being opened. May block where a backend is no built-in one."""
+    at: Path = ("shared_state",)
+    name = store.backend
+    if name and name not in STORES and name not in (installed := installed_stores()):
+        yield choose((*at, "backend"), "shared state backend", name, [*STORES, *installed], needs=[at])
+    if name == "memory" and store.url:
+        yield Finding(path=(*at, "url"), message='backend = "memory" has no address', needs=(at,))
+    if name == "redis" and store.url and not store.url.startswith(REDIS_SCHEMES):
+        message = f"the address of a Redis server begins with {one_of(REDIS_SCHEMES)}"
+        yield Finding(path=(*at, "url"), message=message, at_value=True, needs=(at,))
 
 
 def hook_findings(hooks: Sequence[HookTable]) -> Iterator[Finding]:

@@ -321,3 +321,30 @@ def test_a_stage_that_names_state_keys_gives_its_model_the_tools_for_them(bench:
     planned = bench.agentctl("plan", blueprint).out
     assert planned.count("state_get  ") == 2
     assert planned.count("state_set  ") == 1
+
+
+def test_shared_state_is_kept_at_the_address_that_is_named_without_a_backend(bench: Bench) -> None:
+    kept = bench.folder / "kept.sqlite"
+    blueprint = bench.blueprint(
+        f"""
+        [agent]
+        name = "keeper"
+        [model]
+        use = ["scripted:"]
+        [shared_state]
+        url = "{kept}"
+        [stages.work]
+        prompt = "Keep it."
+        available_tools = ["shared_state"]
+        [[script.replies]]
+        tool_calls = [{{ tool = "shared_state", arguments = {{ action = "set", key = "k", value = "v" }} }}]
+        [[script.replies]]
+        text = "Kept."
+        """
+    )
+    digest = bench.agentctl("run", blueprint, "go").err.rsplit("--trust ", 1)[1].split()[0]
+
+    assert bench.agentctl("run", blueprint, "go", "--trust", digest).code == 0
+
+    assert kept.is_file()
+    assert bench.agentctl("shared", "get", "last", "k").out == "v\n"
