@@ -3,6 +3,7 @@
 import errno
 import hashlib
 import os
+import stat
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -223,7 +224,16 @@ def _require_writable(path: ResolvedPath) -> None:
 
 
 def _require_permitted(directory: int, path: ResolvedPath) -> None:
-    """Refuse a file that this user may not write: taking its name needs a right on the directory only."""
+    """Refuse a file that this user may not write: taking its name needs a right on the directory only.
+
+    One that nobody may write was put out of reach on purpose, and is out of the superuser's as well.
+    """
+    mode = os.stat(path.path.name, dir_fd=directory, follow_symlinks=False).st_mode
+    if not mode & (stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH):
+        raise ToolError(
+            f"{path.shown!r} is read-only (mode {stat.S_IMODE(mode):04o}) and was not changed. If it is "
+            "to be written, its mode has to be changed first."
+        )
     flags = os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
         # SAFETY: the judged name in its judged directory, no link followed, nothing written through it.

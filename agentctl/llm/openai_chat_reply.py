@@ -60,6 +60,7 @@ class ChatAssembler:
         self._parts = PartList(context.emit)
         self._details: list[JsonValue] = []
         self._by_index: dict[int, CallInProgress] = {}
+        self._twins: dict[int, CallInProgress] = {}
         self._current: CallInProgress | None = None
         self._stop: StopReason | None = None
         self._done = False
@@ -195,7 +196,7 @@ class ChatAssembler:
         call = self._call_of(piece, whole=whole)
         function = member(piece, "function")
         call.call_id = call.call_id or text_member(piece, "id")
-        call.tool = call.tool or text_member(function, "name")
+        call.tool = _grown_name(call, text_member(function, "name"))
         arguments = function.get("arguments")
         if isinstance(arguments, str):
             call.pieces.append(arguments)
@@ -210,8 +211,9 @@ class ChatAssembler:
 
         A new id with a name begins a call, whatever its index says. A new id or a name alone does so too,
         unless the call on that index is still without an end: some services repeat the name, or make up
-        another id, with each fragment. A fragment without either goes by its index, and without a known index
-        to the call before it.
+        another id, with each fragment; others send a name in pieces. A fragment without either goes by its
+        index, and without a known index to the call before it. One id on two indexes, with a name on each, is
+        two calls.
         """
         index = piece.get("index")
         call_id = text_member(piece, "id")
@@ -221,9 +223,13 @@ class ChatAssembler:
             known = None
         elif call_id:
             same = next((one for one in self._parts.calls if one.call_id == call_id), None)
+            if isinstance(index, int) and index in self._twins:
+                same = self._twins[index]
+            elif same is not None and tool and isinstance(index, int) and self._is_another(same, index, tool):
+                same = self._twins[index] = self._parts.call()
             known = same or (known if known is not None and not tool and _goes_on(known, tool) else None)
         elif tool:
-            known = known if known is not None and _goes_on(known, tool) else None
+            known = known if known is not None and (_goes_on(known, tool) or _name_goes_on(known)) else None
         else:
             known = known or self._current
         if known is None:
@@ -232,6 +238,10 @@ class ChatAssembler:
             self._by_index[index] = known
         self._current = known
         return known
+
+    def _is_another(self, same: CallInProgress, index: int, tool: str) -> bool:
+        """Whether a fragment with the id of a call on another index is a call of its own."""
+        return same is not self._by_index.get(index) and bool(same.tool) and not _goes_on(same, tool)
 
     def _finish(self, choice: JsonObject) -> None:
         reason = choice.get("finish_reason")
@@ -271,6 +281,18 @@ def _goes_on(call: CallInProgress, tool: str) -> bool:
     if tool and call.tool and tool != call.tool:
         return False
     return not any(call.pieces) or bool(read_arguments("".join(call.pieces))[1])
+
+
+def _name_goes_on(call: CallInProgress) -> bool:
+    """Whether a name without an id may be the rest of a call's name: it has an id, and no arguments yet."""
+    return bool(call.call_id) and not any(call.pieces)
+
+
+def _grown_name(call: CallInProgress, piece: str) -> str:
+    """Return a call's name after one more piece, which may repeat what came before."""
+    if not call.tool or not piece or any(call.pieces):
+        return call.tool or piece
+    return piece if piece.startswith(call.tool) else call.tool + piece
 
 
 def _usage(usage: JsonObject, body: JsonObject) -> Usage:

@@ -171,6 +171,40 @@ async def test_ps_017_calls_are_there_though_the_reason_says_stop() -> None:
     assert (await told([sse(chunk(tool_calls=[call]), chunk("stop"))])).stop == "tool_calls"
 
 
+def piece(index: int, name: str = "", text: str = "", call_id: str = "") -> dict[str, object]:
+    function = {key: value for key, value in (("name", name), ("arguments", text)) if value}
+    return {"index": index, "function": function} | ({"id": call_id} if call_id else {})
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        [piece(0, "wri", call_id="a"), piece(0, "te"), piece(0, text='{"k":1}')],
+        [piece(0, "wri", call_id="a"), piece(0, "te", '{"k":', call_id="a"), piece(0, text="1}")],
+        [piece(0, "wri", call_id="a"), piece(0, "write", '{"k":1}', call_id="a")],
+        [piece(0, "write", '{"k":', call_id="a"), piece(0, "write", "1}", call_id="a")],
+    ],
+    ids=["rest of the name alone", "with the id again", "whole name again", "name with each piece"],
+)
+async def test_a_name_in_pieces_or_repeated_is_one_name(pieces: list[dict[str, object]]) -> None:
+    message = await told([sse(*(chunk(tool_calls=[one]) for one in pieces), chunk("tool_calls"))])
+
+    assert [(call.tool, call.arguments) for call in message.tool_calls] == [("write", {"k": 1})]
+
+
+async def test_one_id_on_two_indexes_is_two_calls_with_an_id_each() -> None:
+    pieces = [
+        piece(0, "f", '{"k":1}', "a"),
+        piece(1, "f", '{"k":', "a"),
+        piece(1, text="2", call_id="a"),
+        piece(1, text="}"),
+    ]
+    message = await told([sse(*(chunk(tool_calls=[one]) for one in pieces), chunk("tool_calls"))])
+
+    assert [call.arguments for call in message.tool_calls] == [{"k": 1}, {"k": 2}]
+    assert len({call.call_id for call in message.tool_calls}) == len(pieces) // 2
+
+
 async def test_ps_019_ps_020_missing_and_null_members_are_nothing() -> None:
     message = await told(
         [
