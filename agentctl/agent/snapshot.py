@@ -101,7 +101,7 @@ class RunSnapshot:
                 self._enter(event)
             case StageLeft():
                 self.stage_open = False
-                self.answers = {key: answer for key, answer in self.answers.items() if "/" not in key}
+                self._forget_checkpoints()
             case MessageAdded():
                 self._add(event)
             case ToolCallDecided():
@@ -185,6 +185,12 @@ class RunSnapshot:
                 self._forget(result.call_id)
             case _:
                 self.nudges += message.source == "nudge"
+                if message.source.startswith("checkpoint:"):
+                    self._forget_checkpoints()
+
+    def _forget_checkpoints(self) -> None:
+        """The stage is left, or goes on by a person's words: what it comes to then is asked about anew."""
+        self.answers = {key: answer for key, answer in self.answers.items() if "/" not in key}
 
     def _forget(self, call_id: str) -> None:
         """A call is settled: nothing is asked about it any more, nor about the calls that it made."""

@@ -131,6 +131,11 @@ class _Said:
             raise UsageError("This question has no options.", hint="answer it with --text")
         if words.option and words.option not in question.options:
             raise UsageError(f"{words.option!r} is none of: {', '.join(question.options)}.")
+        if words.option in question.edit_options and not words.document:
+            raise UsageError(
+                f"{words.option!r} takes the edited document.",
+                hint=f"--option {words.option} --document FILE",
+            )
         if words == PersonAnswer(by="approvals"):
             offered = f" with one of: {', '.join(question.options)}" if question.options else ""
             raise UsageError(f"Say the answer: --text, or --option{offered}.")
@@ -198,7 +203,6 @@ def _pick(found: Sequence[Waiting], name: str, info: RunInfo) -> Waiting:
 def _shown(waiting: Waiting) -> str:
     question = waiting.question
     columns = shutil.get_terminal_size((100, 24)).columns if os.isatty(1) else 10_000
-    options = "--option OPTION | --text TEXT | --deny"
     if isinstance(question, ApprovalQuestion):
         rows = tuple(approval_rows(question))
         options = (
@@ -207,6 +211,13 @@ def _shown(waiting: Waiting) -> str:
     else:
         choices = [Row(style="keys", text=f"option: {option}") for option in question.options]
         rows = (*person_rows(question), *choices)
+        ways = (
+            "--option OPTION" if question.options else "",
+            "--document FILE" if question.kind == "edit" or question.edit_options else "",
+            "--text TEXT",
+            "" if question.checkpoint else "--deny",
+        )
+        options = " | ".join(filter(None, ways))
     command = f"agentctl approvals answer {waiting.run.run_id} {question.question_id} {options}"
     rows = (
         *rows,

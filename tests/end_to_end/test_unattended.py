@@ -394,3 +394,46 @@ def test_escape_at_a_checkpoint_is_no_yes(bench: Bench, on_screen: Open, unatten
     again.wait_for("Esc no answer", timeout_s=30)
     again.send("1")
     assert again.wait_end() == 0
+
+
+def test_a_stage_that_goes_on_by_a_directive_is_asked_about_again(bench: Bench) -> None:
+    text = BLUEPRINTS["checkpoint"].replace(
+        'prompt = "Is this right?"',
+        'prompt = "Is this right?"\noptions = ["Fine", "More"]\ndirectives = { More = "Write more." }',
+    )
+    text += '[[script.replies]]\nexpect = { last = "Write more." }\ntext = "More."\n'
+    text += '[[script.replies]]\nexpect = { last = "one line" }\ntext = "One line."\n'
+    assert bench.agentctl("run", bench.blueprint(text), "go").code == 4
+
+    answers = [("--option", "More"), ("--text", "one line"), ("--option", "Fine")]
+    codes: list[int] = []
+    for answer in answers:
+        assert bench.agentctl("approvals", "answer", "last", *answer).code == 0
+        resumed = bench.agentctl("resume", "last")
+        codes.append(resumed.code)
+
+    assert codes == [4, 4, 0]
+    assert resumed.out == "One line.\n"
+
+
+def test_an_option_that_edits_takes_the_edited_document(bench: Bench) -> None:
+    (bench.workdir / "plan.md").write_text("plan", encoding="utf-8")
+    (bench.folder / "better.md").write_text("better plan", encoding="utf-8")
+    text = BLUEPRINTS["checkpoint"].replace(
+        'prompt = "Is this right?"',
+        'prompt = "Is this right?"\noptions = ["Fine", "Edit"]\nedit_options = ["Edit"]\ndocument = "plan.md"',
+    )
+    assert bench.agentctl("run", bench.blueprint(text), "go").code == 4
+
+    shown = bench.agentctl("approvals", "list", "last").out
+    refused = bench.agentctl("approvals", "answer", "last", "--option", "Edit")
+    answered = bench.agentctl(
+        "approvals", "answer", "last", "--option", "Edit", "--document", bench.folder / "better.md"
+    )
+
+    assert "--option OPTION | --document FILE | --text TEXT" in shown
+    assert refused.code == 2
+    assert "--option Edit --document FILE" in refused.err
+    assert answered.code == 0, answered.err
+    assert bench.agentctl("resume", "last").code == 0
+    assert (bench.workdir / "plan.md").read_text("utf-8") == "better plan"
