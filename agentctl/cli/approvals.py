@@ -19,7 +19,7 @@ from agentctl.interaction.socket import GiveAnswer, send_request
 from agentctl.journal.store import Journal, RunInfo, commit_to
 from agentctl.locations import live_dir
 from agentctl.protocol.codec import encode
-from agentctl.protocol.events import QuestionAnswered
+from agentctl.protocol.events import QuestionAnswered, QuestionAsked
 from agentctl.protocol.questions import Answer, ApprovalAnswer, ApprovalQuestion, PersonAnswer, PersonQuestion
 from agentctl.protocol.values import JsonObject
 from agentctl.terminal.contract import Streams
@@ -154,7 +154,11 @@ async def _waiting(name: str) -> tuple[Waiting, ...]:
 async def _answer(name: str, question: str, said: _Said) -> str:
     async with opened_journal() as journal:
         info = await find(journal, name)
-        waiting = _pick(await waiting_questions(journal, await tree(journal, info)), question, info)
+        runs = await tree(journal, info)
+        found = await waiting_questions(journal, runs)
+        if question and not any(_is_named(one.question.question_id, question) for one in found):
+            await _refuse_late(journal, runs, question)
+        waiting = _pick(found, question, info)
         answered = said.to(waiting)
         root = await root_of(journal, waiting.run)
         request = GiveAnswer(question_id=waiting.question.question_id, answer=answered)
@@ -188,8 +192,28 @@ async def _save(journal: Journal, waiting: Waiting, answered: Answer) -> None:
         await lease.release()
 
 
+async def _refuse_late(journal: Journal, runs: Sequence[RunInfo], name: str) -> None:
+    """Say that a question was asked and waits no longer.
+
+    Raises:
+        StateConflict: one of the runs asked it.
+    """
+    for info in runs:
+        for record in await journal.read(info.run_id):
+            for event in record.events:
+                if isinstance(event, QuestionAsked) and _is_named(event.question.question_id, name):
+                    raise StateConflict(
+                        f"{event.question.question_id} waits no longer: it was answered, or asked anew.",
+                        hint="see  agentctl approvals list",
+                    )
+
+
+def _is_named(question_id: str, name: str) -> bool:
+    return question_id.startswith(name)
+
+
 def _pick(found: Sequence[Waiting], name: str, info: RunInfo) -> Waiting:
-    fitting = [one for one in found if one.question.question_id.startswith(name or "q-")]
+    fitting = [one for one in found if _is_named(one.question.question_id, name or "q-")]
     if len(fitting) == 1:
         return fitting[0]
     known = ", ".join(one.question.question_id for one in found)

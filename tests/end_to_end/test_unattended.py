@@ -229,11 +229,14 @@ def test_a_saved_question_is_answered_from_elsewhere_and_resume_goes_on(bench: B
     listed = bench.agentctl("approvals", "list", "last")
     answered = bench.agentctl("approvals", "answer", "last", "--once")
     again = bench.agentctl("approvals", "answer", "last", "--deny")
+    late = bench.agentctl("approvals", "answer", "last", answered.err.split()[1].rstrip(";"), "--deny")
     resumed = bench.agentctl("resume", "last")
 
     assert "│ python3 -c pass" in listed.out
     assert answered.code == 0, answered.err
     assert again.code == 2
+    assert late.code == 9
+    assert "waits no longer" in late.err
     assert (resumed.code, resumed.out) == (0, "Done.\n"), resumed.err
 
 
@@ -421,7 +424,8 @@ def test_an_option_that_edits_takes_the_edited_document(bench: Bench) -> None:
     (bench.folder / "better.md").write_text("better plan", encoding="utf-8")
     text = BLUEPRINTS["checkpoint"].replace(
         'prompt = "Is this right?"',
-        'prompt = "Is this right?"\noptions = ["Fine", "Edit"]\nedit_options = ["Edit"]\ndocument = "plan.md"',
+        'prompt = "Is this right?"\noptions = ["Fine", "Edit"]\n'
+        'edit_options = ["Edit"]\ndocument = "plan.md"',
     )
     assert bench.agentctl("run", bench.blueprint(text), "go").code == 4
 
