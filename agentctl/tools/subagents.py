@@ -1,7 +1,7 @@
 """Tools that start sub-agents and talk to them. Each acts through a Spawner, which the run provides."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Annotated, Literal, Protocol
 
 from agentctl.errors import ToolError
@@ -167,7 +167,8 @@ def subagent_tools(
 
     async def kill(arguments: ChildArguments, _place: ToolPlace) -> Prepared:
         async def act(_context: ActContext) -> ToolOutput:
-            return told((await spawner.kill(arguments.agent),))
+            report = told((await spawner.kill(arguments.agent),))
+            return replace(report, failed=False)  # it has ended, as was asked; the text says how
 
         return _free(f"end {arguments.agent}", act, waits=True)
 
