@@ -13,6 +13,7 @@ import typer
 
 from agentctl.cli.command_app import command_app
 from agentctl.cli.given import given_text
+from agentctl.cli.options import WholeRun
 from agentctl.cli.reading import Waiting, find, opened_journal, root_of, tree, waiting_questions
 from agentctl.errors import StateConflict, UsageError
 from agentctl.interaction.socket import GiveAnswer, send_request
@@ -51,9 +52,7 @@ def list_waiting(
 
 @app.command("answer")
 def answer(  # noqa: PLR0913 - one parameter an option of the command line
-    run: Annotated[
-        str, typer.Argument(metavar="RUN", help="The run: its id, a unique beginning of it, or `last`.")
-    ],
+    run: WholeRun,
     question: Annotated[
         str, typer.Argument(metavar="[ID]", help="The question; may be left out when one waits.")
     ] = "",

@@ -15,12 +15,14 @@ from agentctl.cli.launch_many import launch_many
 from agentctl.cli.options import (
     Allow,
     Ask,
+    BlueprintName,
     Deny,
     Json,
     Limit,
     Model,
     OnAsk,
     Quiet,
+    Trust,
     Yolo,
     launch_flags,
     output_of,
@@ -39,9 +41,7 @@ _KEYS = ("task", "inputs", "context", "workdir", "thread")
 
 @app.command()
 def batch(  # noqa: PLR0913 - one parameter an option of the command line
-    blueprint: Annotated[
-        str, typer.Argument(metavar="BLUEPRINT", help="A blueprint's name, or the path of its TOML file.")
-    ],
+    blueprint: BlueprintName,
     *,
     inputs: Annotated[
         str,
@@ -64,9 +64,7 @@ def batch(  # noqa: PLR0913 - one parameter an option of the command line
     deny: Deny = None,
     on_ask: OnAsk = "deny",
     limit: Limit = None,
-    trust: Annotated[
-        str, typer.Option("--trust", metavar="HASH", help="Trust the code this blueprint brings.")
-    ] = "",
+    trust: Trust = "",
     json: Json = False,
     jsonl: Annotated[
         bool, typer.Option("--jsonl", help="A JSON line for each run as it ends, and the report last.")

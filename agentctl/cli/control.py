@@ -1,12 +1,12 @@
 """`agentctl pause` and `agentctl cancel`: stop a run and all its agents from another terminal."""
 
 import sys
-from typing import Annotated, Literal
+from typing import Literal
 
 import anyio
-import typer
 
 from agentctl.cli.command_app import command_app
+from agentctl.cli.options import WholeRun
 from agentctl.cli.reading import find, opened_journal, root_of, tree
 from agentctl.errors import ExitCode, UsageError
 from agentctl.interaction.socket import StopRun, send_request
@@ -16,13 +16,9 @@ from agentctl.protocol.events import RunEnded
 
 app = command_app()
 
-_Run = Annotated[
-    str, typer.Argument(metavar="RUN", help="The run: its id, a unique beginning of it, or `last`.")
-]
-
 
 @app.command()
-def pause(run: _Run = "last") -> None:
+def pause(run: WholeRun = "last") -> None:
     """Stop a running run with all its agents so that `resume` goes on.
 
     Example: agentctl pause last
@@ -31,7 +27,7 @@ def pause(run: _Run = "last") -> None:
 
 
 @app.command()
-def cancel(run: _Run = "last") -> None:
+def cancel(run: WholeRun = "last") -> None:
     """End a run with all its agents, whether it is running or stands still; it can't be resumed.
 
     Example: agentctl cancel r-1m8

@@ -8,8 +8,9 @@ import anyio
 import typer
 
 from agentctl.cli.command_app import command_app
+from agentctl.cli.options import AsJson, Run
 from agentctl.cli.reading import opened_journal
-from agentctl.cli.run_state import AsJson, Run, read_beginning
+from agentctl.cli.run_state import read_beginning
 from agentctl.errors import StateConflict
 from agentctl.journal.fork import Forked, fork_run
 from agentctl.run.state_parts import store_of

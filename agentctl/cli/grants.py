@@ -9,7 +9,7 @@ import typer
 
 from agentctl.agent.snapshot import RunSnapshot
 from agentctl.cli.command_app import command_app
-from agentctl.cli.options import not_empty
+from agentctl.cli.options import Run, not_empty
 from agentctl.cli.reading import find, opened_journal
 from agentctl.errors import StateConflict, UsageError
 from agentctl.ids import new_id
@@ -24,9 +24,7 @@ app = command_app()
 
 @app.command()
 def grants(
-    run: Annotated[
-        str, typer.Argument(metavar="RUN", help="The run, `last`, or RUN/CHILD for a sub-agent.")
-    ] = "last",
+    run: Run = "last",
     *,
     revoke: Annotated[
         str,

@@ -26,6 +26,7 @@ from agentctl.blueprint.catalogue import load
 from agentctl.blueprint.model import Blueprint
 from agentctl.cli.command_app import command_app
 from agentctl.cli.given import given_text
+from agentctl.cli.options import AsJson, BlueprintName, Trust
 from agentctl.errors import UsageError
 from agentctl.executor.api import Roots
 from agentctl.executor.local import open_executor
@@ -40,15 +41,9 @@ from agentctl.settings.load import load_settings
 
 app = command_app("The hooks of a blueprint and of your config.")
 
-BlueprintName = Annotated[
-    str, typer.Argument(metavar="BLUEPRINT", help="A blueprint's name, or the path of its TOML file.")
-]
-Trusted = Annotated[str, typer.Option("--trust", metavar="HASH", help="Trust the code it brings.")]
-AsJson = Annotated[bool, typer.Option("--json", help="JSON on stdout.")]
-
 
 @app.command("list")
-def list_hooks(blueprint: BlueprintName, *, trust: Trusted = "", as_json: AsJson = False) -> int:
+def list_hooks(blueprint: BlueprintName, *, trust: Trust = "", as_json: AsJson = False) -> int:
     """List the hooks in the order in which they are asked, with the events each gets.
 
     Example: agentctl hooks list ./coder.toml
@@ -83,7 +78,7 @@ def try_event(
     blueprint: BlueprintName,
     *,
     event: Annotated[Path, typer.Option("--event", metavar="FILE", help="The event as JSON; - is stdin.")],
-    trust: Trusted = "",
+    trust: Trust = "",
     as_json: AsJson = False,
 ) -> int:
     """Give one event to the hooks and print what each did and what came out.

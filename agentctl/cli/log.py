@@ -8,6 +8,7 @@ import anyio
 import typer
 
 from agentctl.cli.command_app import command_app
+from agentctl.cli.options import Run
 from agentctl.cli.reading import find, opened_journal
 from agentctl.journal.store import Record, RunInfo
 from agentctl.protocol.events import MessageAdded, Published, StageEntered
@@ -24,9 +25,7 @@ app = command_app()
 
 @app.command()
 def log(
-    run: Annotated[
-        str, typer.Argument(metavar="RUN", help="The run, `last`, or RUN/CHILD for a sub-agent.")
-    ] = "last",
+    run: Run = "last",
     *,
     as_json: Annotated[bool, typer.Option("--json", help="Every event as a JSON line on stdout.")] = False,
 ) -> None:

@@ -7,6 +7,7 @@ import anyio
 import typer
 
 from agentctl.cli.command_app import command_app
+from agentctl.cli.options import Run
 from agentctl.cli.reading import find, opened_journal
 from agentctl.errors import UsageError
 from agentctl.ids import new_id
@@ -17,7 +18,7 @@ app = command_app()
 
 @app.command()
 def msg(
-    run: Annotated[str, typer.Argument(metavar="RUN", help="The run, `last`, or RUN/CHILD for a sub-agent.")],
+    run: Run,
     text: Annotated[str, typer.Argument(metavar="TEXT", help="What to say; - reads it from stdin.")],
 ) -> None:
     """Say something to a run: it joins the conversation before the next step, or when the run is resumed.

@@ -25,6 +25,18 @@ def not_empty(ctx: typer.Context, param: typer.CallbackParam, value: str) -> str
     return value
 
 
+BlueprintName: TypeAlias = Annotated[
+    str, typer.Argument(metavar="BLUEPRINT", help="A blueprint's name, or the path of its TOML file.")
+]
+Run: TypeAlias = Annotated[
+    str, typer.Argument(metavar="RUN", help="The run, `last`, or RUN/CHILD for a sub-agent.")
+]
+WholeRun: TypeAlias = Annotated[
+    str, typer.Argument(metavar="RUN", help="The run: its id, a unique beginning of it, or `last`.")
+]
+Trust: TypeAlias = Annotated[
+    str, typer.Option("--trust", metavar="HASH", help="Trust the code this blueprint brings.")
+]
 Model: TypeAlias = Annotated[
     str,
     typer.Option("--model", metavar="PROVIDER:NAME", help="Take this model everywhere.", callback=not_empty),
@@ -53,6 +65,7 @@ Limit: TypeAlias = Annotated[
     list[str] | None, typer.Option("--limit", metavar="KEY=VALUE", help="A ceiling: --limit steps=20.")
 ]
 Json: TypeAlias = Annotated[bool, typer.Option("--json", help="One JSON object on stdout at the end.")]
+AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="JSON on stdout.")]
 Jsonl: TypeAlias = Annotated[bool, typer.Option("--jsonl", help="Every event as a JSON line on stdout.")]
 Quiet: TypeAlias = Annotated[bool, typer.Option("--quiet", "-q", help="Only the answer.")]
 

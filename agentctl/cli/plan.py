@@ -13,7 +13,7 @@ from agentctl.blueprint.model import FanOutTable
 from agentctl.blueprint.tool_rules import tool_names
 from agentctl.cli.command_app import command_app
 from agentctl.cli.launch import overrides
-from agentctl.cli.options import Allow, Ask, Deny, Limit, Model, Yolo, launch_flags
+from agentctl.cli.options import Allow, Ask, BlueprintName, Deny, Limit, Model, Yolo, launch_flags
 from agentctl.cli.planning import RunPlan, StagePlan, ToolPlan, ceiling_rows, plan_of
 from agentctl.cli.planning_children import child_lines, child_record, children_of
 from agentctl.policy.ceilings import DISK_FLOOR_BYTES, Ceilings
@@ -30,9 +30,7 @@ app = command_app()
 
 @app.command()
 def plan(  # noqa: PLR0913 - one parameter an option of the command line
-    blueprint: Annotated[
-        str, typer.Argument(metavar="BLUEPRINT", help="A blueprint's name, or the path of its TOML file.")
-    ],
+    blueprint: BlueprintName,
     *,
     workdir: Annotated[Path, typer.Option("--workdir", metavar="DIR", help="Where it would work.")] = Path(),
     model: Model = "",

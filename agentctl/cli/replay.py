@@ -14,9 +14,10 @@ from agentctl.agent.agent_state import LiveState
 from agentctl.agent.snapshot import RunSnapshot
 from agentctl.blueprint.model import Blueprint
 from agentctl.cli.command_app import command_app
+from agentctl.cli.options import AsJson, Run, Trust
 from agentctl.cli.reading import opened_journal
 from agentctl.cli.recording import RecordedModel, Recording, read_recording, recorded_tools
-from agentctl.cli.run_state import AsJson, Run, RunState, read_run_state
+from agentctl.cli.run_state import RunState, read_run_state
 from agentctl.cli.wiring import open_house
 from agentctl.errors import ExitCode, UsageError
 from agentctl.interaction.hub import Hub
@@ -81,7 +82,7 @@ def replay(
     until: Annotated[
         int, typer.Option("--until", metavar="N", help="Only up to this commit.", show_default=False)
     ] = 0,
-    trust: Annotated[str, typer.Option("--trust", metavar="HASH", help="Trust the code it brings.")] = "",
+    trust: Trust = "",
     as_json: AsJson = False,
 ) -> int:
     """Feed a run's recorded replies and results through today's code and policy; exit 1 if something differs.

@@ -22,6 +22,7 @@ from agentctl.cli.options import (
     OnAsk,
     Output,
     Quiet,
+    WholeRun,
     Yolo,
     launch_flags,
     output_of,
@@ -44,9 +45,7 @@ app = command_app()
 
 @app.command()
 def resume(  # noqa: PLR0913 - one parameter an option of the command line
-    run: Annotated[
-        str, typer.Argument(metavar="RUN", help="A run's id, a unique beginning of it, or `last`.")
-    ] = "last",
+    run: WholeRun = "last",
     *,
     blueprint: Annotated[
         str, typer.Option(metavar="current", help="`current` adopts the blueprint file as it is now.")

@@ -11,6 +11,7 @@ from agentctl.cli.launch import LaunchOptions, start, start_many
 from agentctl.cli.options import (
     Allow,
     Ask,
+    BlueprintName,
     Deny,
     Json,
     Jsonl,
@@ -18,6 +19,7 @@ from agentctl.cli.options import (
     Model,
     OnAsk,
     Quiet,
+    Trust,
     Yolo,
     launch_flags,
     not_empty,
@@ -32,9 +34,7 @@ app = command_app()
 
 @app.command()
 def run(  # noqa: PLR0913 - one parameter an option of the command line
-    blueprint: Annotated[
-        str, typer.Argument(metavar="BLUEPRINT", help="A blueprint's name, or the path of its TOML file.")
-    ],
+    blueprint: BlueprintName,
     task: Annotated[str, typer.Argument(metavar="TASK", help="What to do; - reads it from stdin.")] = "",
     *,
     inputs: Annotated[
@@ -58,9 +58,7 @@ def run(  # noqa: PLR0913 - one parameter an option of the command line
     deny: Deny = None,
     on_ask: OnAsk = "deny",
     limit: Limit = None,
-    trust: Annotated[
-        str, typer.Option("--trust", metavar="HASH", help="Trust the code this blueprint brings.")
-    ] = "",
+    trust: Trust = "",
     count: Annotated[
         int,
         typer.Option("--count", metavar="N", min=1, help="Run it so often, side by side, with one report."),

@@ -4,9 +4,6 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, TypeAlias
-
-import typer
 
 from agentctl.agent.state_plan import key_of
 from agentctl.blueprint.load import parse_blueprint
@@ -21,9 +18,6 @@ from agentctl.records import dataclass
 from agentctl.state.cells import Cells
 from agentctl.state.commit import Origin, assemble
 from agentctl.state.keys import KeyTable
-
-Run: TypeAlias = Annotated[str, typer.Argument(metavar="RUN", help="A run, `last`, or RUN/CHILD.")]
-AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="JSON on stdout.")]
 
 ABSENT = int(ExitCode.FAILED)
 """What a command exits with when what was asked for is not there."""

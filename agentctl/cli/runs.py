@@ -11,6 +11,7 @@ import anyio
 import typer
 
 from agentctl.cli.command_app import command_app
+from agentctl.cli.options import Run
 from agentctl.cli.reading import Waiting, find, opened_journal, root_of, tree, waiting_questions
 from agentctl.errors import UsageError
 from agentctl.journal.store import RunInfo
@@ -53,9 +54,7 @@ def list_runs(
 
 @app.command()
 def show(
-    run: Annotated[
-        str, typer.Argument(metavar="RUN", help="The run, `last`, or RUN/CHILD for a sub-agent.")
-    ] = "last",
+    run: Run = "last",
     *,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:

@@ -9,8 +9,9 @@ import typer
 
 from agentctl.agent.hook_record import SCRATCHPAD_KEY
 from agentctl.cli.command_app import command_app
+from agentctl.cli.options import AsJson, Run
 from agentctl.cli.reading import opened_journal
-from agentctl.cli.run_state import AsJson, Run, absent, read_run_state
+from agentctl.cli.run_state import absent, read_run_state
 from agentctl.protocol.values import JsonValue
 from agentctl.state.document import compact
 

@@ -9,8 +9,9 @@ import typer
 
 from agentctl.cli.command_app import command_app
 from agentctl.cli.given import given_text
+from agentctl.cli.options import AsJson, Run
 from agentctl.cli.reading import opened_journal
-from agentctl.cli.run_state import AsJson, Run, absent, read_run_state
+from agentctl.cli.run_state import absent, read_run_state
 from agentctl.errors import StateConflict, UsageError
 from agentctl.protocol.values import JsonObject
 from agentctl.run.state_parts import store_of

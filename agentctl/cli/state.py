@@ -11,8 +11,9 @@ import typer
 from agentctl.agent.state_plan import key_of
 from agentctl.blueprint.load import load_blueprint
 from agentctl.cli.command_app import command_app
+from agentctl.cli.options import AsJson, Run
 from agentctl.cli.reading import opened_journal
-from agentctl.cli.run_state import ABSENT, AsJson, Run, RunState, absent, commit_by_person, read_run_state
+from agentctl.cli.run_state import ABSENT, RunState, absent, commit_by_person, read_run_state
 from agentctl.cli.state_values import json_value, lift, lifted, lifting
 from agentctl.errors import ExitCode, StateConflict, UsageError
 from agentctl.journal.states import verify_cells

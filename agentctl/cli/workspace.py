@@ -8,8 +8,9 @@ import anyio
 import typer
 
 from agentctl.cli.command_app import command_app
+from agentctl.cli.options import AsJson, Run
 from agentctl.cli.reading import opened_journal
-from agentctl.cli.run_state import AsJson, Run, absent, read_run_state
+from agentctl.cli.run_state import absent, read_run_state
 from agentctl.errors import UsageError
 from agentctl.protocol.commands import Command, FoldValue, SetValue
 from agentctl.protocol.values import JsonObject, JsonValue
