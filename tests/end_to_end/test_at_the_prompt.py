@@ -5,16 +5,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.end_to_end.command import Bench
-from tests.terminal.pty_screen import Screen
-
-Open = Callable[..., Screen]
+from tests.terminal.pty_screen import Open, Screen
 
 MAKING = """
 [agent]
@@ -37,19 +34,15 @@ text = "Done."
 
 
 @pytest.fixture
-def start(bench: Bench) -> Iterator[Open]:
-    """Opens agentctl on a terminal, in the bench's workdir, and ends it with the test."""
-    opened: list[Screen] = []
+def start(in_workdir: Open) -> Open:
+    """Opens agentctl on a terminal, in the bench's workdir, up to the prompt."""
 
     def run(*arguments: str | Path, **more: Any) -> Screen:
-        command = [sys.executable, "-m", "agentctl", *map(str, arguments)]
-        opened.append(Screen(["/bin/sh", "-c", f'cd {bench.workdir}; exec "$@"', "sh", *command], **more))
-        opened[-1].wait_for("[n] >", timeout_s=30)
-        return opened[-1]
+        screen = in_workdir(*arguments, **more)
+        screen.wait_for("[n] >", timeout_s=30)
+        return screen
 
-    yield run
-    for screen in opened:
-        screen.kill()
+    return run
 
 
 def test_yes_runs_the_call_and_no_does_not(bench: Bench, start: Open) -> None:

@@ -8,7 +8,7 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,10 +17,9 @@ import pytest
 
 from agentctl.terminal.visible import exact
 from tests.end_to_end.command import Bench
-from tests.terminal.pty_screen import Screen
+from tests.terminal.pty_screen import Open, Screen
 
 Case = dict[str, Any]
-Open = Callable[..., Screen]
 TESTS = Path(__file__).resolve().parents[1]
 SHARED = TESTS.parent.parent / "shared" / "cases"
 
@@ -271,20 +270,6 @@ def read(*places: Path) -> list[Case]:
 CASES = read(
     TESTS / "corpus" / "terminal_cases.jsonl", SHARED / "approval-ux.jsonl", SHARED / "terminal.jsonl"
 )
-
-
-@pytest.fixture
-def on_screen() -> Iterator[Open]:
-    """Opens programs on terminals, and ends them with the test."""
-    opened: list[Screen] = []
-
-    def run(*command: str | Path, **more: Any) -> Screen:
-        opened.append(Screen([sys.executable, "-m", "agentctl", *map(str, command)], **more))
-        return opened[-1]
-
-    yield run
-    for screen in opened:
-        screen.kill()
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])

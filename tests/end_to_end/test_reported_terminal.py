@@ -7,10 +7,8 @@ import json
 import os
 import re
 import signal
-import sys
 import termios
 import time
-from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -20,7 +18,7 @@ import pytest
 from agentctl.terminal.visible import exact
 from tests.end_to_end.command import Bench
 from tests.end_to_end.test_prompt_cases import DONE, script, whole_on_screen
-from tests.terminal.pty_screen import Screen
+from tests.terminal.pty_screen import Open, Screen
 
 Case = dict[str, Any]
 CASES: list[Case] = [
@@ -29,7 +27,6 @@ CASES: list[Case] = [
     .read_text("utf-8")
     .splitlines()
 ]
-Open = Callable[..., Screen]
 COLOUR = re.compile(rb"\x1b\[(?:\d+;)*(?:3|4|9|10)[0-8](?:;\d+)*m")
 
 
@@ -39,19 +36,6 @@ def of(kind: str) -> list[Case]:
 
 def each(kind: str) -> Any:
     return pytest.mark.parametrize("case", of(kind), ids=lambda case: case["id"])
-
-
-@pytest.fixture
-def opened() -> Iterator[Open]:
-    screens: list[Screen] = []
-
-    def run(*command: str | Path, **more: Any) -> Screen:
-        screens.append(Screen([sys.executable, "-m", "agentctl", *map(str, command)], **more))
-        return screens[-1]
-
-    yield run
-    for screen in screens:
-        screen.kill()
 
 
 def quiet(screen: Screen, seconds: float) -> None:
@@ -74,10 +58,10 @@ def test_no_kind_of_case_is_left_out() -> None:
     assert len({case["id"] for case in CASES}) == len(CASES) >= 40
 
 
-def test_keys_that_are_no_answer_answer_nothing(bench: Bench, opened: Open) -> None:
+def test_keys_that_are_no_answer_answer_nothing(bench: Bench, on_screen: Open) -> None:
     cases = of("keys")
     commands = [f"npm {case['id']}" for case in cases]
-    screen = opened("run", bench.blueprint(script(*commands)), "go")
+    screen = on_screen("run", bench.blueprint(script(*commands)), "go")
     wanted = []
 
     for number, case in enumerate(cases):
@@ -96,9 +80,9 @@ def test_keys_that_are_no_answer_answer_nothing(bench: Bench, opened: Open) -> N
 
 
 @each("ahead")
-def test_keys_typed_before_the_prompt_answer_nothing(case: Case, bench: Bench, opened: Open) -> None:
+def test_keys_typed_before_the_prompt_answer_nothing(case: Case, bench: Bench, on_screen: Open) -> None:
     text = script("npm test").replace("tool_calls =", "pause_s = 1.0\ntool_calls =", 1)
-    screen = opened("run", bench.blueprint(text), "go")
+    screen = on_screen("run", bench.blueprint(text), "go")
     screen.wait_for("stage work", timeout_s=30)
 
     screen.send(case["input"]["keys"])
@@ -111,9 +95,9 @@ def test_keys_typed_before_the_prompt_answer_nothing(case: Case, bench: Bench, o
     assert choices(bench) == ["no"]
 
 
-def test_nothing_in_a_command_hides_a_part_of_it(bench: Bench, opened: Open) -> None:
+def test_nothing_in_a_command_hides_a_part_of_it(bench: Bench, on_screen: Open) -> None:
     cases = of("hidden")
-    screen = opened("run", bench.blueprint(script(*(case["input"]["command"] for case in cases))), "go")
+    screen = on_screen("run", bench.blueprint(script(*(case["input"]["command"] for case in cases))), "go")
 
     for number, case in enumerate(cases, 1):
         screen.wait_for("[n] >", times=number, timeout_s=30)
@@ -126,13 +110,13 @@ def test_nothing_in_a_command_hides_a_part_of_it(bench: Bench, opened: Open) -> 
 
 @each("output")
 def test_what_a_program_puts_out_steers_no_terminal_and_misleads_no_model(
-    case: Case, bench: Bench, opened: Open
+    case: Case, bench: Bench, on_screen: Open
 ) -> None:
     (bench.workdir / "out.bin").write_bytes(case["input"]["output"].encode())
     blueprint = bench.blueprint(script("cat out.bin"))
-    screen = opened("run", blueprint, "go", "--yolo", "--workdir", bench.workdir)
+    screen = on_screen("run", blueprint, "go", "--yolo", "--workdir", bench.workdir)
     assert screen.wait_end() == 0
-    log = opened("log", "last")
+    log = on_screen("log", "last")
     log.wait_end()
 
     for raw in (screen.raw, log.raw):
@@ -161,10 +145,10 @@ def test_stdout_is_json_and_nothing_else_whatever_the_environment_says(case: Cas
 
 
 @each("colour")
-def test_colours_are_as_the_environment_wants_them(case: Case, bench: Bench, opened: Open) -> None:
+def test_colours_are_as_the_environment_wants_them(case: Case, bench: Bench, on_screen: Open) -> None:
     environ = {"NO_COLOR": "", **case["input"]["env"]}
     line = "sleep 1.2" if case["expected"] == "progress" else "echo 1"
-    screen = opened("run", bench.blueprint(script(line)), "go", "--yolo", env=environ)
+    screen = on_screen("run", bench.blueprint(script(line)), "go", "--yolo", env=environ)
 
     assert screen.wait_end() == 0
     assert bool(COLOUR.search(screen.raw)) is (case["expected"] == "some")
@@ -173,10 +157,10 @@ def test_colours_are_as_the_environment_wants_them(case: Case, bench: Bench, ope
 
 
 @each("ends")
-def test_the_terminal_is_as_it_was_whatever_ended_the_run(case: Case, bench: Bench, opened: Open) -> None:
+def test_the_terminal_is_as_it_was_whatever_ended_the_run(case: Case, bench: Bench, on_screen: Open) -> None:
     at, wanted = case["input"]["at"], int(case["expected"])
     text = script("sleep 20" if at == "work" else "npm test")
-    screen = opened("run", bench.blueprint(text), "go", *(["--yolo"] if at == "work" else []))
+    screen = on_screen("run", bench.blueprint(text), "go", *(["--yolo"] if at == "work" else []))
     before = termios.tcgetattr(screen.child.child_fd)[:4]
     screen.wait_for("sleep 20" if at == "work" else "[n] >", timeout_s=30)
     if at in ("view", "reason"):
@@ -207,10 +191,10 @@ def test_the_terminal_is_as_it_was_whatever_ended_the_run(case: Case, bench: Ben
 
 
 def test_a_window_that_is_dragged_gets_the_prompt_once_more_and_not_at_every_width(
-    bench: Bench, opened: Open
+    bench: Bench, on_screen: Open
 ) -> None:
     """anthropics/claude-code#49086, #51828: each width on the way left a copy in the scrollback."""
-    screen = opened("run", bench.blueprint(script("npm test")), "go")
+    screen = on_screen("run", bench.blueprint(script("npm test")), "go")
     screen.wait_for("[n] >", timeout_s=30)
 
     for columns in range(98, 70, -1):
@@ -224,13 +208,13 @@ def test_a_window_that_is_dragged_gets_the_prompt_once_more_and_not_at_every_wid
     assert screen.wait_end() == 0
 
 
-def test_a_newer_ask_does_not_take_the_place_of_the_one_that_is_shown(bench: Bench, opened: Open) -> None:
+def test_a_newer_ask_does_not_take_the_place_of_the_one_that_is_shown(bench: Bench, on_screen: Open) -> None:
     """anthropics/claude-code#65910: the answer to what was read must not land on what came after it."""
     calls = ", ".join(
         f"{{ tool = 'shell', arguments = {{ command = 'npm {name}' }} }}" for name in ("one", "two")
     )
     text = script("npm zero").replace("[script]\n", f"[script]\n[[script.replies]]\ntool_calls = [{calls}]\n")
-    screen = opened("run", bench.blueprint(text), "go")
+    screen = on_screen("run", bench.blueprint(text), "go")
     screen.wait_for("│ npm one", timeout_s=30)
     quiet(screen, 0.8)
 
@@ -248,10 +232,10 @@ def test_a_newer_ask_does_not_take_the_place_of_the_one_that_is_shown(bench: Ben
 
 
 def test_a_stop_from_outside_and_a_shell_that_takes_the_modes_leave_the_prompt_usable(
-    bench: Bench, opened: Open
+    bench: Bench, on_screen: Open
 ) -> None:
     """anthropics/claude-code#88249: after a stop and a continue, keys were lost and echoed."""
-    screen = opened("run", bench.blueprint(script("npm test")), "go")
+    screen = on_screen("run", bench.blueprint(script("npm test")), "go")
     screen.wait_for("[n] >", timeout_s=30)
     cooked = termios.tcgetattr(screen.child.child_fd)
     cooked[3] |= termios.ICANON | termios.ECHO
@@ -266,19 +250,19 @@ def test_a_stop_from_outside_and_a_shell_that_takes_the_modes_leave_the_prompt_u
     assert choices(bench) == ["no"]
 
 
-def test_a_command_that_runs_right_to_left_is_announced(bench: Bench, opened: Open) -> None:
+def test_a_command_that_runs_right_to_left_is_announced(bench: Bench, on_screen: Open) -> None:
     """h0x91b/dev-3.0#1224 and others: terminals reorder such words, and what stands beside them."""
-    screen = opened("run", bench.blueprint(script("npm run שלום-123 x")), "go")
+    screen = on_screen("run", bench.blueprint(script("npm run שלום-123 x")), "go")
 
     screen.wait_for("careful: שלום-123 runs from right to left", timeout_s=30)
     screen.send("n")
     assert screen.wait_end() == 0
 
 
-def test_a_terminals_report_is_no_part_of_an_answer_in_words(bench: Bench, opened: Open) -> None:
+def test_a_terminals_report_is_no_part_of_an_answer_in_words(bench: Bench, on_screen: Open) -> None:
     """NousResearch/hermes-agent#30218, microsoft/terminal#19904."""
     ask = '[[script.replies]]\ntool_calls = [{ tool = "ask_user", arguments = { question = "Who?" } }]\n'
-    screen = opened("run", bench.blueprint(script().replace(DONE, ask + DONE)), "go")
+    screen = on_screen("run", bench.blueprint(script().replace(DONE, ask + DONE)), "go")
     screen.wait_for("Enter sends", timeout_s=30)
 
     for keys in ("me", "\x1b]11;rgb:3030/3434/4646\x1b\\", "\x1b[12;40R", "\x1b[I", "\x1b[13u"):
@@ -289,10 +273,10 @@ def test_a_terminals_report_is_no_part_of_an_answer_in_words(bench: Bench, opene
     assert '"text":"me"' in bench.agentctl("log", "last", "--json").out
 
 
-def test_nobody_types_a_key_that_nothing_would_keep(opened: Open) -> None:
+def test_nobody_types_a_key_that_nothing_would_keep(on_screen: Open) -> None:
     if find_spec("keyring") is not None:
         pytest.skip("the keyring is installed here")
-    screen = opened("auth", "set", "anthropic")
+    screen = on_screen("auth", "set", "anthropic")
 
     assert screen.wait_end() == 7
     assert "The keyring is not installed." in screen.text
@@ -300,7 +284,7 @@ def test_nobody_types_a_key_that_nothing_would_keep(opened: Open) -> None:
 
 
 @pytest.mark.parametrize("ends", ["exit 0", "exit 3", "kill -KILL $$", "sleep 30"])
-def test_an_editor_that_leaves_a_mess_leaves_none_behind(bench: Bench, opened: Open, ends: str) -> None:
+def test_an_editor_that_leaves_a_mess_leaves_none_behind(bench: Bench, on_screen: Open, ends: str) -> None:
     """antirez/ds4 PR#367: what a child did to the terminal stayed."""
     editor = bench.folder / "editor"
     editor.write_text(
@@ -308,7 +292,7 @@ def test_an_editor_that_leaves_a_mess_leaves_none_behind(bench: Bench, opened: O
     )
     editor.chmod(0o755)
     environ = {"VISUAL": str(editor), "PATH": f"{os.environ['PATH']}:/usr/bin:/bin"}
-    screen = opened("run", bench.blueprint(script("npm test")), "go", env=environ)
+    screen = on_screen("run", bench.blueprint(script("npm test")), "go", env=environ)
     before = termios.tcgetattr(screen.child.child_fd)[:4]
     screen.wait_for("[n] >", timeout_s=30)
 

@@ -1,15 +1,11 @@
 """Each key of `[terminal]` in the config does what it says, on a real terminal."""
 
-import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.end_to_end.command import Bench
-from tests.terminal.pty_screen import Screen
-
-Open = Callable[..., Screen]
+from tests.terminal.pty_screen import Open, Screen
 
 BLUEPRINT = """
 [agent]
@@ -28,23 +24,19 @@ text = "Done."
 
 
 @pytest.fixture
-def start(bench: Bench, tmp_path: Path) -> Iterator[Open]:
-    """Opens agentctl on a terminal with `[terminal]` as given, up to the prompt; ends it with the test."""
-    opened: list[Screen] = []
+def start(bench: Bench, in_workdir: Open, tmp_path: Path) -> Open:
+    """Opens agentctl on a terminal with `[terminal]` as given, up to the prompt."""
 
     def run(terminal: str, **environ: str) -> Screen:
         home = tmp_path / "agentctl-home"
         (home / "config").mkdir(parents=True, exist_ok=True)
         (home / "config" / "config.toml").write_text(f"[terminal]\n{terminal}\n", encoding="utf-8")
-        command = [sys.executable, "-m", "agentctl", "run", str(bench.blueprint(BLUEPRINT)), "go"]
         env = {"AGENTCTL_HOME": str(home), "NO_COLOR": "", **environ}
-        opened.append(Screen(["/bin/sh", "-c", f'cd {bench.workdir}; exec "$@"', "sh", *command], env=env))
-        opened[-1].wait_for("[n] >", timeout_s=30)
-        return opened[-1]
+        screen = in_workdir("run", bench.blueprint(BLUEPRINT), "go", env=env)
+        screen.wait_for("[n] >", timeout_s=30)
+        return screen
 
-    yield run
-    for screen in opened:
-        screen.kill()
+    return run
 
 
 def test_a_question_rings_only_where_the_bell_is_wanted(start: Open) -> None:

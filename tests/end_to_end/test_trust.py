@@ -1,14 +1,12 @@
 """A blueprint's own code runs only after a person trusted it: by a flag, or at the terminal, once."""
 
 import re
-import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.end_to_end.command import Bench
-from tests.terminal.pty_screen import Screen
+from tests.terminal.pty_screen import Open
 
 BLUEPRINT = """
 [agent]
@@ -38,40 +36,26 @@ def coded(bench: Bench) -> Path:
     return bench.blueprint(BLUEPRINT)
 
 
-@pytest.fixture
-def on_terminal(bench: Bench) -> Iterator[Callable[..., Screen]]:
-    opened: list[Screen] = []
-
-    def run(*arguments: str | Path) -> Screen:
-        command = [sys.executable, "-m", "agentctl", *map(str, arguments)]
-        opened.append(Screen(["/bin/sh", "-c", f'cd {bench.workdir}; exec "$@"', "sh", *command]))
-        return opened[-1]
-
-    yield run
-    for screen in opened:
-        screen.kill()
-
-
-def test_a_person_at_the_terminal_is_asked_once(coded: Path, on_terminal: Callable[..., Screen]) -> None:
-    refused = on_terminal("run", coded, "go")
+def test_a_person_at_the_terminal_is_asked_once(coded: Path, in_workdir: Open) -> None:
+    refused = in_workdir("run", coded, "go")
     refused.wait_for("[y] trust it  [n] do not run >", timeout_s=30)
     assert "hook hook.py:H" in refused.text
     refused.send("n")
     assert refused.wait_end() == 3
 
-    asked = on_terminal("run", coded, "go")
+    asked = in_workdir("run", coded, "go")
     asked.wait_for("[y] trust it", timeout_s=30)
     asked.send("y")
     assert asked.wait_end() == 0
     assert "Done." in asked.text
 
-    again = on_terminal("run", coded, "go")
+    again = in_workdir("run", coded, "go")
     assert again.wait_end() == 0
     assert "trust it" not in again.text
 
 
 def test_another_file_under_the_same_name_is_asked_about_again(
-    bench: Bench, coded: Path, on_terminal: Callable[..., Screen]
+    bench: Bench, coded: Path, in_workdir: Open
 ) -> None:
     first = bench.agentctl("run", coded, "go")
     digest = first.err.rsplit("--trust ", 1)[1].split()[0]
@@ -82,7 +66,7 @@ def test_another_file_under_the_same_name_is_asked_about_again(
     (coded.parent / "hook.py").write_text(HOOK + "\nprint('changed')\n", encoding="utf-8")
 
     assert bench.agentctl("run", coded, "go").code == 3
-    asked = on_terminal("run", coded, "go")
+    asked = in_workdir("run", coded, "go")
     asked.wait_for("[y] trust it", timeout_s=30)
     asked.send("\x1b")
     assert asked.wait_end() == 3

@@ -3,14 +3,13 @@
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from tests.end_to_end.command import ROOT, Bench
-from tests.terminal.pty_screen import Screen
+from tests.terminal.pty_screen import Open, Screen
 
 TABLE = ROOT / "docs" / "unattended.md"
 MODES = {"plain": (), "--yolo": ("--yolo",), "--on-ask pause": ("--on-ask", "pause")}
@@ -112,21 +111,10 @@ def on_terminal(command: list[str], home: Path, redirect: str) -> int:
         screen.kill()
 
 
-Open = Callable[..., Screen]
-
-
 @pytest.fixture
-def on_screen() -> Iterator[Open]:
-    """Opens programs on terminals, and ends them with the test."""
-    opened: list[Screen] = []
-
-    def run(*command: str, **environ: str) -> Screen:
-        opened.append(Screen(list(command), env=environ))
-        return opened[-1]
-
-    yield run
-    for screen in opened:
-        screen.kill()
+def shells(screens: Open) -> Open:
+    """Opens commands, with these variables, on terminals."""
+    return lambda *command, **environ: screens(list(command), env=environ)
 
 
 @pytest.fixture(scope="module")
@@ -162,13 +150,11 @@ def test_the_run_ends_in_time_with_the_code_of_the_docs(
 
 
 @pytest.mark.parametrize("where", ["tty", "pipe", "closed"])
-def test_a_person_answers_on_the_terminal_whatever_stdin_is(
-    bench: Bench, on_screen: Open, where: str
-) -> None:
+def test_a_person_answers_on_the_terminal_whatever_stdin_is(bench: Bench, shells: Open, where: str) -> None:
     blueprint = bench.blueprint(BLUEPRINTS["ask"].replace("interaction_timeout = 2", ""))
     words = {"tty": '"$@"', "pipe": ': | "$@"', "closed": '"$@" <&-'}[where]
     command = [sys.executable, "-m", "agentctl", "run", str(blueprint), "go"]
-    screen = on_screen("/bin/sh", "-c", words, "sh", *command)
+    screen = shells("/bin/sh", "-c", words, "sh", *command)
 
     screen.wait_for("[n] >", timeout_s=30)
     assert "│ python3 -c pass" in screen.text
@@ -178,9 +164,9 @@ def test_a_person_answers_on_the_terminal_whatever_stdin_is(
     assert "approved once" in screen.text
 
 
-def test_a_run_in_the_background_of_a_shell_is_unattended_and_ends(bench: Bench, on_screen: Open) -> None:
+def test_a_run_in_the_background_of_a_shell_is_unattended_and_ends(bench: Bench, shells: Open) -> None:
     blueprint = bench.blueprint(BLUEPRINTS["ask"])
-    shell = on_screen("/bin/bash", "--norc", "-i", PS1="$ ")
+    shell = shells("/bin/bash", "--norc", "-i", PS1="$ ")
     shell.wait_for("$")
 
     shell.send(f"{sys.executable} -m agentctl run {blueprint} go & wait $!; echo code=$?\n")
@@ -190,9 +176,9 @@ def test_a_run_in_the_background_of_a_shell_is_unattended_and_ends(bench: Bench,
     assert "--allow 'shell(python3 -c pass)'" in shell.text
 
 
-def test_a_prompt_that_is_put_in_the_background_ends_with_its_deadline(bench: Bench, on_screen: Open) -> None:
+def test_a_prompt_that_is_put_in_the_background_ends_with_its_deadline(bench: Bench, shells: Open) -> None:
     blueprint = bench.blueprint(BLUEPRINTS["ask"].replace("= 2", "= 5"))
-    shell = on_screen("/bin/bash", "--norc", "-i", PS1="$ ")
+    shell = shells("/bin/bash", "--norc", "-i", PS1="$ ")
     shell.wait_for("$")
     shell.send(f"{sys.executable} -m agentctl run {blueprint} go\n")
     shell.wait_for("[n] >", timeout_s=30)
@@ -204,9 +190,9 @@ def test_a_prompt_that_is_put_in_the_background_ends_with_its_deadline(bench: Be
     shell.wait_for("code=5", timeout_s=LONGEST_S)
 
 
-def test_a_prompt_comes_back_to_the_foreground(bench: Bench, on_screen: Open) -> None:
+def test_a_prompt_comes_back_to_the_foreground(bench: Bench, shells: Open) -> None:
     blueprint = bench.blueprint(BLUEPRINTS["ask"].replace("= 2", "= 60"))
-    shell = on_screen("/bin/bash", "--norc", "-i", PS1="$ ")
+    shell = shells("/bin/bash", "--norc", "-i", PS1="$ ")
     shell.wait_for("$")
     shell.send(f"{sys.executable} -m agentctl run {blueprint} go\n")
     shell.wait_for("[n] >", timeout_s=30)
@@ -254,9 +240,9 @@ def test_a_saved_checkpoint_is_answered_from_elsewhere_and_resume_goes_on(bench:
     assert (resumed.code, resumed.out) == (0, "Done.\n"), resumed.err
 
 
-def test_a_running_run_is_answered_from_another_terminal(bench: Bench, on_screen: Open) -> None:
+def test_a_running_run_is_answered_from_another_terminal(bench: Bench, shells: Open) -> None:
     blueprint = bench.blueprint(BLUEPRINTS["ask"].replace("= 2", "= 60"))
-    screen = on_screen(sys.executable, "-m", "agentctl", "run", str(blueprint), "go")
+    screen = shells(sys.executable, "-m", "agentctl", "run", str(blueprint), "go")
     screen.wait_for("[n] >", timeout_s=30)
 
     answered = bench.agentctl("approvals", "answer", "last", "--deny", "--reason", "too risky")
@@ -270,10 +256,10 @@ def test_a_running_run_is_answered_from_another_terminal(bench: Bench, on_screen
 
 @pytest.mark.parametrize(("word", "code", "after"), [("pause", 4, 0), ("cancel", 1, 2)])
 def test_a_run_is_stopped_from_another_terminal(
-    bench: Bench, on_screen: Open, word: str, code: int, after: int
+    bench: Bench, shells: Open, word: str, code: int, after: int
 ) -> None:
     blueprint = bench.blueprint(BLUEPRINTS["ask"].replace("= 2", "= 60"))
-    screen = on_screen(sys.executable, "-m", "agentctl", "run", str(blueprint), "go")
+    screen = shells(sys.executable, "-m", "agentctl", "run", str(blueprint), "go")
     screen.wait_for("[n] >", timeout_s=30)
 
     stopped = bench.agentctl(word, "last")
@@ -296,11 +282,11 @@ def test_a_message_reaches_a_run_that_stands_still_when_it_is_resumed(bench: Ben
 
 
 def test_an_interrupt_at_the_prompt_keeps_the_question_and_resume_asks_again(
-    bench: Bench, on_screen: Open
+    bench: Bench, shells: Open
 ) -> None:
     blueprint = bench.blueprint(BLUEPRINTS["ask"].replace("= 2", "= 60"))
     command = [sys.executable, "-m", "agentctl"]
-    screen = on_screen(*command, "run", str(blueprint), "go")
+    screen = shells(*command, "run", str(blueprint), "go")
     screen.wait_for("[n] >", timeout_s=30)
 
     began = time.monotonic()
@@ -309,17 +295,17 @@ def test_an_interrupt_at_the_prompt_keeps_the_question_and_resume_asks_again(
     assert time.monotonic() - began < 10
     assert "agentctl resume" in screen.text
 
-    again = on_screen(*command, "resume", "last")
+    again = shells(*command, "resume", "last")
     again.wait_for("[n] >", timeout_s=30)
     again.send("y")
     assert again.wait_end() == 0
 
 
-def test_jsonl_ends_with_the_result_after_an_interrupt_at_the_prompt(bench: Bench, on_screen: Open) -> None:
+def test_jsonl_ends_with_the_result_after_an_interrupt_at_the_prompt(bench: Bench, shells: Open) -> None:
     blueprint = bench.blueprint(BLUEPRINTS["ask"].replace("= 2", "= 60"))
     out = bench.folder / "out.jsonl"
     command = f"{sys.executable} -m agentctl run {blueprint} go --jsonl > {out}"
-    screen = on_screen("/bin/sh", "-c", f"trap : INT; {command}")
+    screen = shells("/bin/sh", "-c", f"trap : INT; {command}")
     screen.wait_for("[n] >", timeout_s=30)
 
     screen.send("\x03")
@@ -383,17 +369,17 @@ def test_a_checkpoint_is_not_passed_by_what_is_no_option(bench: Bench, said: lis
 
 
 @pytest.mark.parametrize("unattended", ["ask", "auto_approve"])
-def test_escape_at_a_checkpoint_is_no_yes(bench: Bench, on_screen: Open, unattended: str) -> None:
+def test_escape_at_a_checkpoint_is_no_yes(bench: Bench, shells: Open, unattended: str) -> None:
     text = BLUEPRINTS["checkpoint"].replace('unattended = "ask"', f'unattended = "{unattended}"')
     text = text.replace("= 2", "= 60")
     command = [sys.executable, "-m", "agentctl"]
-    screen = on_screen(*command, "run", str(bench.blueprint(text)), "go")
+    screen = shells(*command, "run", str(bench.blueprint(text)), "go")
     screen.wait_for("Esc no answer", timeout_s=30)
 
     screen.send("\x1b")
 
     assert screen.wait_end() == 4
-    again = on_screen(*command, "resume", "last")
+    again = shells(*command, "resume", "last")
     again.wait_for("Esc no answer", timeout_s=30)
     again.send("1")
     assert again.wait_end() == 0

@@ -21,9 +21,6 @@ async def pieces(*deltas: dict[str, object]) -> list[tuple[str, str, object]]:
     return calls(await told(sse(*(chunk(tool_calls=[one]) for one in deltas), chunk("tool_calls"))))
 
 
-# --- Chat Completions: calls ---
-
-
 async def test_another_id_with_each_fragment_is_still_one_call() -> None:
     assert await pieces(
         {"index": 0, "id": "r1", "function": {"name": "f", "arguments": ""}},
@@ -90,9 +87,6 @@ async def test_of_several_answers_the_first_speaks_wherever_it_stands() -> None:
         return {"index": index, "message": {"content": text}, "finish_reason": "stop"}
 
     assert (await told({"choices": [choice(1, "b"), choice(0, "a")]})).text == "a"
-
-
-# --- Chat Completions: words, ends, figures ---
 
 
 @pytest.mark.parametrize(
@@ -172,9 +166,6 @@ async def test_a_total_that_holds_something_else_is_not_output() -> None:
     assert (await told(sse(chunk("stop"), {"choices": [], "usage": usage}))).usage.output_tokens == 5
 
 
-# --- events ---
-
-
 async def test_an_unreadable_event_before_others_fails_the_try() -> None:
     body = sse(chunk(content="a"), '{"choices": [{"index"', chunk(content="c"), chunk("stop"))
     with pytest.raises(ModelCallFailed, match="no JSON") as caught:
@@ -198,9 +189,6 @@ async def test_a_bare_tab_inside_a_string_is_read() -> None:
 async def test_lines_of_json_where_events_were_asked_for_are_read() -> None:
     lines = "\n".join(json.dumps(one) for one in (chunk(content="a"), chunk(content="b"), chunk("stop")))
     assert (await told(lines.encode())).text == "ab"
-
-
-# --- Gemini ---
 
 
 def candidate(*parts: dict[str, object], reason: str | None = None) -> dict[str, object]:
@@ -230,9 +218,6 @@ async def test_gemini_a_figure_that_the_last_event_leaves_out_stays() -> None:
     last = candidate({"text": "b"}, reason="STOP") | {"usageMetadata": {"candidatesTokenCount": 2}}
     usage = (await told(sse(first, last, done=False), of="gemini:m")).usage
     assert (usage.input_tokens, usage.output_tokens, usage.reasoning_tokens) == (5, 9, 7)
-
-
-# --- Anthropic ---
 
 
 def anthropic_events(*events: dict[str, object], **usage: object) -> bytes:
@@ -274,9 +259,6 @@ async def test_anthropic_arguments_as_text_are_read() -> None:
     block = {"type": "tool_use", "id": "t", "name": "f", "input": '{"a": 1}'}
     body = {"type": "message", "content": [block], "stop_reason": "tool_use"}
     assert calls(await told(body, of="anthropic:m")) == [("t", "f", {"a": 1})]
-
-
-# --- Responses ---
 
 
 def item(kind: str, **members: object) -> dict[str, object]:

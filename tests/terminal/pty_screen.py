@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +94,10 @@ class Screen:
             os.kill(self.child.pid, signal.SIGKILL)
         if not self.child.closed:
             self.child.close(force=True)
+
+
+Open = Callable[..., Screen]
+"""Opens a program on a terminal."""
 
 
 class Asking(Screen):
