@@ -31,11 +31,11 @@ class Scratchpad:
         self._updating: list[int] = []
 
     def insert(self, value: Value) -> Value | None:
-        """Store a value under its type; return the one that was there, or None."""
+        """Store a copy of a value under its type; return the one that was there, or None."""
         with self._held():
-            kind = type(value)
+            kind, kept = type(value), copy.deepcopy(value)
             before = self._take(kind)
-            self._values[kind] = value
+            self._values[kind] = kept
             return before
 
     def get(self, kind: type[Value]) -> Value | None:

@@ -164,7 +164,10 @@ class SharedState:
         return [listed.key for listed in await self.listing()]
 
     async def listing(self) -> list[Listed]:
-        """Return the entries of this scope, sorted by key, then those that grants let read."""
+        """Return the entries of this scope, sorted by key, then those that grants let read.
+
+        A granted entry under a name that this scope has itself is left out, for `get` does not reach it.
+        """
         entries = await self._backend.entries()
         depth = len(self._scope)
         own, granted = [], []
@@ -174,6 +177,8 @@ class SharedState:
                 own.append(Listed(key=readable(_below(info.key, depth)), info=info))
             elif self.is_granted(readable(info.key)):
                 granted.append(Listed(key=readable(info.key), info=info, granted=True))
+        names = {listed.key for listed in own}
+        granted = [listed for listed in granted if listed.key not in names]
         order = (sorted(part, key=lambda listed: listed.key) for part in (own, granted))
         return [listed for part in order for listed in part if not listed.granted or self._grants]
 

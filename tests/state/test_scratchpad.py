@@ -65,6 +65,15 @@ def test_get_gives_a_copy() -> None:
     assert pad.get(Names) == Names()
 
 
+def test_what_is_done_to_a_value_after_its_insertion_changes_nothing() -> None:
+    pad, names = Scratchpad(), Names(["a"])
+    pad.insert(names)
+
+    names.seen.append("b")
+
+    assert pad.get(Names) == Names(["a"])
+
+
 def test_a_function_that_raises_leaves_the_value_as_it_was() -> None:
     def spoil(names: Names) -> None:
         names.seen.append("half")

@@ -241,6 +241,18 @@ async def test_what_cannot_be_a_scope_is_refused(store: Store, name: str) -> Non
         store().scoped(name)
 
 
+async def test_a_granted_key_that_the_scope_has_itself_is_listed_once_as_its_own() -> None:
+    root = SharedState(max_bytes=1000)
+    await root.set("plan", "theirs")
+    worker = root.scoped("worker").granting(["plan"])
+    await worker.set("plan", "mine")
+
+    assert await worker.keys() == ["plan"]
+    assert await worker.get("plan") == "mine"
+    await worker.remove("plan")
+    assert [(one.key, one.granted) for one in await worker.listing()] == [("plan", True)]
+
+
 async def test_grants_let_a_scope_read_named_keys_and_nothing_else(store: Store) -> None:
     root = store()
     for key in ("plan", "inputs/a", "secret"):
