@@ -71,6 +71,8 @@ def size_bytes(value: JsonValue) -> int:
 def add_with_parents(document: JsonValue, pointer: str, value: JsonValue) -> list[JsonValue]:
     """Return operations that put `value` at `pointer`, making the objects on the way that are missing.
 
+    What a last `-` shall be added to is made as a list.
+
     Raises:
         PatchError: something on the way is there and has no members.
     """
@@ -79,15 +81,16 @@ def add_with_parents(document: JsonValue, pointer: str, value: JsonValue) -> lis
     here, built = document, ""
     for number, part in enumerate(parts[:-1]):
         built += "/" + part.replace("~", "~0").replace("/", "~1")
+        made: JsonValue = [] if parts[number + 1 :] == ("-",) else {}
         if operations:
-            operations.append(_add(built, {}))
+            operations.append(_add(built, made))
             continue
         try:
             here = child(here, part)
         except PointerError as error:
             if not isinstance(here, dict):
                 raise PatchError(f"{pointer!r}: part {number} stands in a value without members") from error
-            operations.append(_add(built, {}))
+            operations.append(_add(built, made))
     operations.append(_add(pointer, value))
     return operations
 

@@ -131,7 +131,10 @@ class StateKey(Generic[Value]):
         if cls.default is not None:
             # By way of JSON: a caller that changes what it got must not change the default.
             return cls._read(to_json(cls.default))
-        return empty(cls._type())
+        try:
+            return empty(cls._type())
+        except TypeError as error:
+            raise TypeError(f"{cls.__name__} needs a default: {error}") from error
 
     @classmethod
     def _read(cls, value: JsonValue) -> Value:

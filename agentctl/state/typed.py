@@ -3,7 +3,8 @@
 import dataclasses
 import math
 from enum import Enum
-from typing import TypeVar, cast, get_args, get_origin
+from types import UnionType
+from typing import TypeVar, Union, cast, get_args, get_origin
 
 from agentctl.protocol.codec import Malformed, UnknownType, decode
 from agentctl.protocol.values import JsonObject, JsonValue
@@ -70,8 +71,16 @@ def argument_of(cls: type, generic: type, index: int) -> object | None:
 
 
 def empty(kind: type[Value]) -> Value:
-    """Return what a type gives when called without arguments."""
+    """Return what a type gives when called without arguments; None where None is one of its kinds.
+
+    Raises:
+        TypeError: it gives nothing without arguments.
+    """
     origin = get_origin(kind)
+    if origin in {Union, UnionType}:
+        if type(None) in get_args(kind):
+            return cast("Value", None)
+        raise TypeError(f"{kind} names several types, and None is not one of them")
     return cast("Value", origin()) if isinstance(origin, type) else kind()  # list[int]() is a list
 
 

@@ -126,6 +126,13 @@ def test_parents_are_made_where_they_are_missing() -> None:
     assert add_with_parents({}, "", {"x": 1}) == [{"op": "add", "path": "", "value": {"x": 1}}]
 
 
+def test_a_missing_list_is_made_for_what_is_added_at_its_end() -> None:
+    once = apply_patch({}, add_with_parents({}, "/log/steps/-", 1))
+    twice = apply_patch(once, add_with_parents(once, "/log/steps/-", 2))
+
+    assert twice == {"log": {"steps": [1, 2]}}
+
+
 def test_places_are_those_that_an_operation_changes() -> None:
     assert places_of({"op": "move", "from": "/a", "path": "/b"}) == ("/b", "/a")
     assert places_of({"op": "copy", "from": "/a", "path": "/b"}) == ("/b",)

@@ -61,6 +61,25 @@ def test_an_absent_cell_gives_the_default_of_its_type() -> None:
     assert Seen.load(view) == []
 
 
+def test_a_key_that_may_hold_nothing_holds_nothing_where_it_is_absent() -> None:
+    class Chosen(StateKey[int | None]):
+        name = "chosen"
+
+    keys = table_of(Chosen)
+    view = assemble(ORIGIN, (), (Chosen.write(3),), keys=keys).cells.view("r-1")
+
+    assert Chosen.load(Cells().view("r-1")) is None
+    assert Chosen.load(view) == 3
+
+
+def test_a_type_that_gives_nothing_by_itself_needs_a_default() -> None:
+    class Mixed(StateKey[int | str]):
+        name = "mixed"
+
+    with pytest.raises(TypeError, match="Mixed needs a default"):
+        table_of(Mixed)
+
+
 def test_a_default_that_a_caller_changes_stays_the_default() -> None:
     ReviewKey.load(Cells()).notes.append("mine")
 
