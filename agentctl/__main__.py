@@ -36,8 +36,9 @@ def _speak_utf_8() -> None:
     """Start again in Python's UTF-8 mode where the locale would have file names and texts be ASCII."""
     if sys.getfilesystemencoding() == "utf-8" or sys.flags.utf8_mode:
         return
-    # SAFETY: our own interpreter, module and arguments, in the same environment.
-    os.execv(sys.executable, [sys.executable, "-X", "utf8", "-m", "agentctl", *sys.argv[1:]])  # noqa: S606
+    # SAFETY: our own interpreter, module and arguments, in the same environment; -P keeps the current folder,
+    # which may be anybody's, from bringing a module of our name.
+    os.execv(sys.executable, [sys.executable, "-P", "-X", "utf8", "-m", "agentctl", *sys.argv[1:]])  # noqa: S606
 
 
 def _write_anything() -> None:

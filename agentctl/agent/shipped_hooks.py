@@ -1,5 +1,6 @@
 """The hooks that ship with agentctl: `redact`, `audit`, `notify`, `read_before_write`."""
 
+import hashlib
 import os
 import re
 import shutil
@@ -201,6 +202,8 @@ class Notify(Hook):
         super().__init__(**params)
         command = params.get("command")
         self._command = tuple(str(word) for word in command) if isinstance(command, list | tuple) else ()
+        pinned = params.get("pinned")
+        self._pinned: dict[object, object] = dict(pinned) if isinstance(pinned, dict) else {}
 
     def show(self, published: Published) -> None:
         """Tell a person about a question, or that a run stands still or has ended. Does not wait."""
@@ -209,6 +212,8 @@ class Notify(Hook):
         if not words or not command:
             return
         try:
+            if any(_digest(file) != digest for file, digest in self._pinned.items()):
+                return  # it is not what was trusted any more
             # SAFETY: the words before the last are the user's own or trusted with the blueprint; the last is
             # one argument that no shell reads. Credentials are not in its environment.
             process = subprocess.Popen(  # noqa: S603
@@ -223,6 +228,10 @@ class Notify(Hook):
             return  # a notice that cannot be shown must not end a run
         # Somebody must take note of its end, and the loop must not wait for it.
         threading.Thread(target=process.wait, daemon=True).start()
+
+
+def _digest(file: object) -> str:
+    return hashlib.sha256(Path(str(file)).read_bytes()).hexdigest()
 
 
 _PASSED = (

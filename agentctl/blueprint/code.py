@@ -2,6 +2,7 @@
 
 import hashlib
 import importlib
+from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType
 
@@ -48,6 +49,14 @@ class CodeLoader:
         if found is None:
             raise _invalid(position, f"{place!r} has no {name!r}")
         return found
+
+    def pinned(self, command: Iterable[str]) -> dict[Path, str]:
+        """Return the trusted files among the words of a command, with the hash each must have. May block.
+
+        The words are absolute, as `beside` gives them.
+        """
+        trusted = {str(path.resolve()): digest for path, digest in self._trusted.items()}
+        return {Path(word): trusted[word] for word in command if word in trusted}
 
     def read(self, place: str, *, position: Position) -> bytes:
         """Return the bytes of a file beside the blueprint, which are those that were trusted. May block.

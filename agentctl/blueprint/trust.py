@@ -27,11 +27,21 @@ CodeKind: TypeAlias = Literal[
     "hook command",
     "MCP server",
     "model address",
+    "model file",
+    "request members",
     "store address",
 ]
 
 _SHOWN_DIGITS = 16
 _MAX_FILE_BYTES = 16 * 2**20
+_STORES_OF_OUR_OWN = (None, "memory", "file", "sqlite")
+_SAMPLING = frozenset(
+    {
+        *("top_p", "top_k", "top_a", "min_p", "typical_p", "seed", "temperature", "mirostat", "mirostat_tau"),
+        *("presence_penalty", "frequency_penalty", "repetition_penalty", "repeat_penalty", "mirostat_eta"),
+    }
+)
+"""Members of a request that change how a reply is drawn, and nothing else."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,14 +148,23 @@ def _items(blueprint: Blueprint) -> Iterator[TrustItem]:
             kind="script tool", reference=name, key=name, position=position, path=path, sha256=_digest(path)
         )
     yield from _addresses(blueprint)
-    if blueprint.shared_state.url:
+    yield from _store(blueprint)
+
+
+def _store(blueprint: Blueprint) -> Iterator[TrustItem]:
+    store = blueprint.shared_state
+    if store.url:
         # A path anywhere on this machine that is written to, or a host that gets what the agents share.
-        yield _item(blueprint, "store address", blueprint.shared_state.url, ("shared_state", "url"))
+        yield _item(blueprint, "store address", store.url, ("shared_state", "url"))
+    elif store.backend not in _STORES_OF_OUR_OWN:
+        yield _item(blueprint, "store address", str(store.backend), ("shared_state", "backend"))
 
 
 def _hook(blueprint: Blueprint, index: int, hook: HookTable) -> Iterator[TrustItem]:
     if hook.use:
         yield _code(blueprint, "hook", hook.use, ("hooks", index, "use"))
+        if hook.params:  # what the code is told to do is part of what it does
+            yield _item(blueprint, "hook", compact_json(hook.params), ("hooks", index, "params"))
     if hook.command:
         yield from _command(blueprint, "hook command", hook.command, ("hooks", index, "command"))
     # Shipped hooks are ours, but not what they are told to start, and where they are told to write.
@@ -165,7 +184,9 @@ def _server(blueprint: Blueprint, index: int, server: McpServerTable) -> Iterato
     else:
         yield from _command(blueprint, "MCP server", server.command, (*at, "command"))
     # What a server gets to see decides what its command does: `env = { PYTHONPATH = … }` is code as well.
-    settings = {"env": server.env, "headers": server.headers, "cwd": server.cwd}
+    # So does whether a sandbox holds it, and whether it may have the model answer.
+    settings: dict[str, object] = {"env": server.env, "headers": server.headers, "cwd": server.cwd}
+    settings |= {name: True for name in ("sandbox", "sampling") if getattr(server, name)}
     if any(settings.values()):
         text = json.dumps(settings, ensure_ascii=False, sort_keys=True)
         yield _item(blueprint, "MCP server", f"{server.name}: {text}", at)
@@ -191,7 +212,12 @@ def _code(blueprint: Blueprint, kind: CodeKind, reference: str, at: KeyPath) -> 
 
 
 def _addresses(blueprint: Blueprint) -> Iterator[TrustItem]:
-    """Yield every address of a model that the blueprint names: in `base_url`, or within a model's name."""
+    """Yield where the blueprint would have models, and what it would have their services do.
+
+    That is every address, in `base_url` or within a model's name; every model file, which a native parser
+    reads; and members of requests by which a service could be told to call tools of its own, reach another
+    server, or answer with another model than the one that was allowed and priced.
+    """
     tables: list[tuple[KeyPath, ModelTable]] = [(("model",), blueprint.model)]
     tables += [
         (("stages", stage.name, "model"), stage.model)
@@ -204,6 +230,14 @@ def _addresses(blueprint: Blueprint) -> Iterator[TrustItem]:
         for index, name in enumerate(table.use):
             if "://" in name:
                 yield _item(blueprint, "model address", name, (*at, "use", index))
+            elif name.startswith("local:") and name.lower().endswith(".gguf"):
+                yield _item(blueprint, "model file", name, (*at, "use", index))
+        if telling := {name: value for name, value in table.extra.items() if not _only_samples(name, value)}:
+            yield _item(blueprint, "request members", compact_json(telling), (*at, "extra"))
+
+
+def _only_samples(name: str, value: object) -> bool:
+    return name in _SAMPLING and (value is None or isinstance(value, bool | int | float))
 
 
 def _item(blueprint: Blueprint, kind: CodeKind, reference: str, at: KeyPath) -> TrustItem:

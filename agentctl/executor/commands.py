@@ -284,9 +284,10 @@ def _grow(pipe: int) -> None:
 
 
 async def _guard(boxed: Boxed, ready: Ready) -> GitGuard | None:
-    if boxed.places is None or boxed.places.git is None:
+    places = boxed.places
+    if places is None or (places.git is None and not places.own):
         return None
-    return await anyio.to_thread.run_sync(GitGuard, boxed.places.git, ready.workdir)
+    return await anyio.to_thread.run_sync(GitGuard, places.git, ready.workdir, places.own)
 
 
 def _check_sandbox(boxed: Boxed, ended: Ended, output: str) -> None:

@@ -18,6 +18,8 @@ class Roots:
     """Files or directories outside that may be read."""
     home: Path = Path("/")
     """What `~` stands for."""
+    kept: tuple[Path, ...] = ()
+    """Files inside that no command in a sandbox can change: what runs outside of one."""
 
 
 class PathKind(StrEnum):

@@ -1,5 +1,6 @@
 """From a request to what a supervisor is given: words, environment, descriptors, sandbox."""
 
+import hashlib
 import os
 import shutil
 import stat
@@ -47,9 +48,10 @@ def prepare(request: CommandRequest, pins: RootPins, environment: Mapping[str, s
     """Return a command made ready. Blocks.
 
     Raises:
-        ToolError: the workdir is not the one the run began with, the directory is missing or outside, or the
-            command holds a NUL.
+        ToolError: the workdir is not the one the run began with, the directory is missing or outside, the
+            command holds a NUL, or a pinned file changed.
     """
+    _check_pinned(request.pinned)
     workdir = pins.resolved(request.roots.workdir)
     cwd = workdir if request.cwd is None else _inside(request.cwd, request, pins)
     chosen = chosen_environment(environment, pass_names=request.pass_names, extra=request.environment)
@@ -73,6 +75,16 @@ def prepare(request: CommandRequest, pins: RootPins, environment: Mapping[str, s
         output_name=name,
         script=script,
     )
+
+
+def _check_pinned(pinned: Mapping[Path, str]) -> None:
+    for place, digest in pinned.items():
+        try:
+            now = hashlib.sha256(place.read_bytes()).hexdigest()
+        except OSError:
+            now = ""
+        if now != digest:
+            raise ToolError(f"{str(place)!r} is not what was trusted: it changed. It was not started.")
 
 
 def output_directory(temp: Path) -> Path:

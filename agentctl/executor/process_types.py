@@ -59,6 +59,8 @@ class CommandRequest:
     sandbox: SandboxPolicy = field(default_factory=SandboxPolicy)
     read_only: bool = False
     """Mount the workdir read-only; only where a sandbox is in force."""
+    pinned: Mapping[Path, str] = field(default_factory=dict)
+    """Files that must still have these SHA-256 digests when it starts: code that was trusted."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """Set on top of the chosen environment."""
     pass_names: tuple[str, ...] = ()
@@ -98,7 +100,7 @@ class CommandResult:
     sandbox: SandboxKind
     """What was in force."""
     tampered: tuple[str, ...] = ()
-    """Protected git files that the command changed; put back where that was possible."""
+    """Protected files that the command changed, git's and the run's own; put back where that was possible."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -52,6 +52,8 @@ class Places:
     """System places that are links, target first; made anew where not everything is shown."""
     workdir_owner: int
     git: GitPlaces | None
+    own: tuple[Path, ...] = ()
+    """Files inside what is writable that run outside of a sandbox: they stay as they are."""
 
 
 def places_for(
@@ -78,6 +80,8 @@ def places_for(
     if git is not None and not request.read_only:
         writable += [place for place in git.outside if place.exists()]
         kept, held = (*kept, *git.kept), git.held
+    own, above = _own(request, writable, hidden)
+    kept, held = (*kept, *own), (*held, *above)
     readable = [*named, *programs, *_existing(request.roots.read_paths), *_resolver(network=policy.network)]
     if not everything:
         readable += _existing(Path(place) for place in SYSTEM_PLACES)
@@ -94,7 +98,24 @@ def places_for(
         links=() if everything else _links(),
         workdir_owner=workdir.stat().st_uid,
         git=git,
+        own=own,
     )
+
+
+def _own(
+    request: CommandRequest, writable: list[Path], hidden: list[Path]
+) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
+    """Return the run's files to keep that a command could write, and the folders above them, to be held."""
+    own: list[Path] = []
+    above: list[Path] = []
+    for place in _existing(request.roots.kept):
+        roots = [root for root in writable if place.is_relative_to(root) and place != root]
+        if not roots or any(place.is_relative_to(closed) for closed in hidden):
+            continue
+        root = max(roots, key=lambda one: len(one.parts))
+        own.append(place)
+        above += [folder for folder in place.parents if folder != root and folder.is_relative_to(root)]
+    return tuple(dict.fromkeys(own)), tuple(dict.fromkeys(above))
 
 
 def _absolute(place: str, home: Path) -> Path:

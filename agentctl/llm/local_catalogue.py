@@ -97,6 +97,9 @@ def obstacle_to(name: str) -> str:
         return f"the llama.cpp runtime is not installed ({RUNTIME_HINT})"
     model = known_models().get(name)
     if model is None:
+        # A blueprint's `.gguf` is what its reader has to trust: no other file may be one.
+        if not name.lower().endswith(".gguf"):
+            return f"there is no known model {name!r}, and the name of a model's file ends in .gguf"
         path = Path(name).expanduser()
         return "" if path.is_file() else f"there is no file {name!r} and no known model of that name"
     memory = machine_memory()

@@ -65,6 +65,8 @@ class AgentKind:
     servers: tuple[ServerPlan, ...] = ()
     """The MCP servers that its stages want."""
     read_paths: tuple[Path, ...]
+    kept: tuple[Path, ...]
+    """Files that no command in a sandbox can change, whatever it may write."""
     models: dict[str, StageModel]
     """By stage."""
     state: StatePlan = field(default_factory=StatePlan)
@@ -105,6 +107,7 @@ def agent_kind(house: House, blueprint: Blueprint, workdir: Path, launch: Launch
         script_permissions=script_permissions(settings, blueprint),
         servers=server_plans(house, blueprint, workdir),
         read_paths=granted_read_paths(settings, blueprint, place),
+        kept=kept_files(blueprint),
         models={stage.name: open_model(house, blueprint, stage) for stage in blueprint.in_order},
         code=code,
         state=plan_state(blueprint, lambda reference, position: code.load(reference, position=position)),
@@ -178,6 +181,11 @@ def _stage_rules(settings: Settings, blueprint: Blueprint, stage: StageTable, na
         sandbox=sandbox_of(settings, blueprint, stage),
         ceilings=ceilings_in(settings, blueprint, names, stage),
     )
+
+
+def kept_files(blueprint: Blueprint) -> tuple[Path, ...]:
+    """Return the running blueprint and the files of it that were trusted. May block."""
+    return blueprint.source.path, *trust_needed(blueprint).files
 
 
 def own_places(blueprint: Blueprint) -> tuple[tuple[str, str], ...]:

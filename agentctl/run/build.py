@@ -163,6 +163,7 @@ def build_tools(
                 temp=house.temp_of(seed.run_id),
                 why_protected=kind.protected.why,
                 read_paths=kind.read_paths,
+                kept=kind.kept,
                 home=Path(kind.place.home),
                 run_id=seed.run_id,
                 agent=kind.blueprint.name,

@@ -1,6 +1,7 @@
 """Builds the hooks of a run: those of its blueprint, then those of the user's config."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from agentctl.agent.hook import Hook
@@ -91,10 +92,11 @@ class _Maker:
 
     def _hook(self, table: HookTable, index: int) -> Hook:
         if table.command:
+            command = beside(self._folder, table.command)
             return CommandHook(
                 table.name,
-                beside(self._folder, table.command),
-                run=self._program,
+                command,
+                run=replace(self._program, pinned=self._code.pinned(command)),
                 timeout_s=table.timeout,
                 events=table.events,
             )
@@ -102,9 +104,10 @@ class _Maker:
         if table.builtin:
             if table.builtin == "read_before_write":
                 params = {"workdir": str(self._roots.workdir), **params}
-            command = table.params.get("command")
-            if table.builtin == "notify" and isinstance(command, list | tuple):
-                params["command"] = beside(self._folder, [str(word) for word in command])
+            told = table.params.get("command")
+            if table.builtin == "notify" and isinstance(told, list | tuple):
+                words = beside(self._folder, [str(word) for word in told])
+                params |= {"command": words, "pinned": self._code.pinned(words)}
             return self._made(_SHIPPED[table.builtin], params, ("hooks", index))
         position = self._table.value_position("hooks", index, "use")
         return self._made(self._code.load(table.use, position=position), params, ("hooks", index, "use"))
@@ -125,17 +128,20 @@ class _Maker:
         return InvalidInput((Problem(position=position, key=self._table.key(*path), message=message),))
 
 
+@dataclass(frozen=True, slots=True)
 class _Program:
     """Starts a hook's program: a person's own, so outside the sandbox, but without credentials."""
 
-    def __init__(self, processes: ProcessRunner, roots: Roots) -> None:
-        self._processes = processes
-        self._roots = roots
+    processes: ProcessRunner
+    roots: Roots
+    pinned: Mapping[Path, str] = field(default_factory=dict)
+    """Its trusted files, which must still be what they were."""
 
     async def __call__(self, argv: tuple[str, ...], stdin: bytes, timeout_s: float) -> Ran:
         request = CommandRequest(
             command=argv,
-            roots=self._roots,
+            roots=self.roots,
+            pinned=self.pinned,
             timeout_s=timeout_s,
             sandbox=SandboxPolicy(kind=SandboxKind.NONE, network=True),
             stdin=stdin,
@@ -144,7 +150,7 @@ class _Program:
             spill_name="hook",
         )
         try:
-            result = await self._processes.run(request)
+            result = await self.processes.run(request)
         except ToolError as error:
             raise HookFailed(str(error)) from error
         if result.timed_out:

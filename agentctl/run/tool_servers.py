@@ -2,9 +2,12 @@
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import field
 from pathlib import Path
 
+from agentctl.blueprint.code import CodeLoader
 from agentctl.blueprint.model import Blueprint, StageTable
+from agentctl.blueprint.trust import Trust, trust_needed
 from agentctl.errors import ToolServerMissing
 from agentctl.executor.file_types import Roots
 from agentctl.executor.sandbox_policy import SandboxKind, SandboxPolicy
@@ -31,7 +34,12 @@ def server_plans(house: House, blueprint: Blueprint, workdir: Path) -> tuple[Ser
     """
     if not house.settings.config.mcp_servers and not blueprint.mcp_servers:
         return ()
-    roots = Roots(workdir=workdir, temp=house.temp_of("servers"), home=Path.home().resolve())
+    roots = Roots(
+        workdir=workdir,
+        temp=house.temp_of("servers"),
+        home=Path.home().resolve(),
+        kept=(blueprint.source.path, *trust_needed(blueprint).files),
+    )
     return tuple(
         plan
         for plan in known_servers(house.settings, blueprint, roots, house.environ)
@@ -53,9 +61,11 @@ def known_servers(
         for index, table in enumerate(settings.config.mcp_servers)
     ]
     if blueprint is not None:
-        own = blueprint.source
+        own, trust = blueprint.source, trust_needed(blueprint)
         declared += [
-            _Declared(table=table, file=own.table, index=index, folder=own.path.parent, environ=None)
+            _Declared(
+                table=table, file=own.table, index=index, folder=own.path.parent, environ=None, trust=trust
+            )
             for index, table in enumerate(blueprint.mcp_servers)
         ]
     plans: dict[str, ServerPlan] = {}
@@ -109,13 +119,18 @@ class _Declared:
     environ: Mapping[str, str] | None
     """What `${NAME}` stands for; None where a file may not reach into the environment."""
 
+    trust: Trust = field(default_factory=Trust)
+    """What of its command's files was trusted."""
+
     def plan(self, roots: Roots, sandbox: SandboxPolicy) -> ServerPlan:
         table, filled = self.table, _Filling(self.environ)
+        command = beside(self.folder, table.command)
         cwd = (self.folder / Path(table.cwd).expanduser()).resolve() if table.cwd else None
         return ServerPlan(
             name=table.name,
             position=str(self.file.position("mcp_servers", self.index)),
-            command=beside(self.folder, table.command),
+            command=command,
+            pinned=tuple(CodeLoader(self.folder, self.trust).pinned(command).items()),
             url=table.url,
             headers=tuple((name, filled.fill(value)) for name, value in table.headers.items()),
             oauth=_oauth(table.oauth, filled),

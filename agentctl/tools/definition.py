@@ -136,6 +136,8 @@ class ToolPlace:
     freely as the directory itself. A rule on a part is not lifted by looking at the whole; pure."""
     read_paths: tuple[Path, ...] = ()
     """Directories outside that may be read: declared by the blueprint and granted by the user."""
+    kept: tuple[Path, ...] = ()
+    """Files that no command in a sandbox can change: the running blueprint and its trusted code."""
     home: Path = Path("/")
     run_id: str = ""
     agent: str = ""

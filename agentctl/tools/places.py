@@ -25,7 +25,13 @@ def room(place: ToolPlace, *, lines: int, size_bytes: int) -> tuple[int, int]:
 
 def roots_of(place: ToolPlace) -> Roots:
     """Return where calls of this place may look and write."""
-    return Roots(workdir=place.workdir, temp=place.temp, read_paths=place.read_paths, home=place.home)
+    return Roots(
+        workdir=place.workdir,
+        temp=place.temp,
+        read_paths=place.read_paths,
+        home=place.home,
+        kept=place.kept,
+    )
 
 
 def reads(path: ResolvedPath) -> ReadPath:

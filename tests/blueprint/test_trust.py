@@ -198,6 +198,11 @@ def test_code_that_does_not_import_is_the_blueprints_problem(folder: Path, text:
         ('[[hooks]]\nname = "h"\nbuiltin = "audit"\nparams = { file = "~/.profile" }', "hook"),
         ('[shared_state]\nbackend = "file"\nurl = "/etc/cron.d"', "store address"),
         ('[shared_state]\nbackend = "redis"\nurl = "redis://10.0.0.1/0"', "store address"),
+        ('[shared_state]\nbackend = "redis"', "store address"),
+        ('[model]\nuse = "local:./weights.GGUF"', "model file"),
+        ('[model]\nextra = { model = "dearer" }', "request members"),
+        ('[model]\nextra = { mcp_servers = [{ url = "https://elsewhere.example" }] }', "request members"),
+        ("[model]\nextra = { top_p = { tools = [] } }", "request members"),
     ],
 )
 def test_what_a_shipped_part_starts_or_writes_to_needs_trust(table: str, kind: str) -> None:
@@ -212,3 +217,25 @@ def test_a_shipped_hook_without_a_place_of_its_own_needs_none() -> None:
     blueprint = parse_blueprint(text, path=Path("/x/b.toml"), found_by="path")
 
     assert trust_needed(blueprint).items == ()
+
+
+def test_what_only_changes_how_a_reply_is_drawn_needs_no_trust() -> None:
+    text = b'[agent]\nname = "a"\n[model]\nextra = { top_p = 0.9, seed = 7 }\n[stages.one]\n'
+
+    assert trust_needed(parse_blueprint(text, path=Path("/x/b.toml"), found_by="path")) == Trust()
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('use = "hooks/audit.py:Audit"', 'use = "hooks/audit.py:Audit"\nparams = { to = "elsewhere" }'),
+        ('command = ["server"]', 'command = ["server"]\nsampling = true'),
+        ('command = ["server"]', 'command = ["server"]\nsandbox = true'),
+    ],
+)
+def test_what_code_is_told_and_what_holds_it_is_trusted_with_it(folder: Path, old: str, new: str) -> None:
+    before = trust_in(folder).sha256
+
+    (folder / "b.toml").write_text(TEXT.replace(old, new))
+
+    assert trust_in(folder).sha256 != before

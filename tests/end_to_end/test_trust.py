@@ -1,11 +1,14 @@
 """A blueprint's own code runs only after a person trusted it: by a flag, or at the terminal, once."""
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.command import Bench
+from agentctl.locations import config_dir
+from tests.end_to_end.command import Bench, environment
 from tests.terminal.pty_screen import Open
 
 BLUEPRINT = """
@@ -98,3 +101,70 @@ def test_the_hook_that_was_trusted_runs_and_not_one_of_that_name_in_the_workdir(
 
     assert bench.agentctl("run", blueprint, "go", "--trust", digest).code == 0
     assert set((bench.folder / "ran").read_text("utf-8").split()) == {"trusted"}
+
+
+ESCAPE = """
+[agent]
+name = "escape"
+[model]
+use = ["scripted:"]
+[[hooks]]
+name = "h"
+command = ["{python}", "h.py"]
+events = "tool_call"
+timeout = 20
+[tool_permissions]
+shell = "allow"
+[stages.work]
+available_tools = ["shell"]
+[[script.replies]]
+tool_calls = [{{ tool = "shell", arguments = {{ command = "bash evil.sh" }} }}]
+[[script.replies]]
+tool_calls = [{{ tool = "shell", arguments = {{ command = "ls" }} }}]
+[[script.replies]]
+text = "Done."
+"""
+
+
+@pytest.mark.parametrize("sandbox", ["auto", "none"])
+def test_a_command_that_rewrites_a_trusted_hook_does_not_get_it_run(bench: Bench, sandbox: str) -> None:
+    marker = bench.folder / "escaped"
+    blueprint = bench.workdir / "escape.toml"
+    blueprint.write_text(ESCAPE.format(python=sys.executable), encoding="utf-8")
+    (bench.workdir / "h.py").write_text('print("{}")\n', encoding="utf-8")
+    evil = f"open({str(marker)!r}, 'w')"
+    (bench.workdir / "evil.sh").write_text(f'f=h; echo "{evil}" > $f.py\n', encoding="utf-8")
+    config = config_dir() / "config.toml"
+    config.parent.mkdir(parents=True, exist_ok=True)
+    config.write_text(f'[sandbox]\nkind = "{sandbox}"\non_unavailable = "warn"\n', encoding="utf-8")
+    digest = bench.agentctl("run", blueprint, "go").err.rsplit("--trust ", 1)[1].split()[0]
+
+    ran = bench.agentctl(
+        "run", blueprint, "go", "--trust", digest, "--allow", "shell(bash evil.sh)", "--allow", "shell(ls)"
+    )
+
+    assert "✓ shell bash evil.sh" in ran.err or "✗ shell bash evil.sh" in ran.err, ran.err
+    assert ("is not what was trusted" in ran.err) == (sandbox == "none"), ran.err
+    assert not marker.exists()
+
+
+def test_a_module_of_our_name_in_the_current_folder_is_never_run(bench: Bench) -> None:
+    (bench.workdir / "agentctl").mkdir()
+    for name in ("__init__.py", "__main__.py"):
+        (bench.workdir / "agentctl" / name).write_text('print("evil")\n', encoding="utf-8")
+    script = Path(sys.executable).with_name("agentctl")
+    if not script.exists():
+        pytest.skip("the command is not installed beside this interpreter")
+
+    ran = subprocess.run(
+        [str(script), "blueprints", "list"],
+        cwd=bench.workdir,
+        env={**environment(), "PYTHONUTF8": "0", "LC_ALL": "C", "PYTHONCOERCECLOCALE": "0"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+    assert "coder" in ran.stdout
+    assert "evil" not in ran.stdout

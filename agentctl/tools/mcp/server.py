@@ -51,6 +51,8 @@ class ServerPlan:
     """On top of the environment that every command gets."""
     cwd: Path | None = None
     """Absolute; the workdir where None."""
+    pinned: tuple[tuple[Path, str], ...] = ()
+    """Trusted files of the command, and the SHA-256 that each must have whenever it is started."""
     roots: Roots
     required: bool = False
     startup_timeout_s: float = 30.0

@@ -64,6 +64,7 @@ class StdioTransport(AbstractAsyncContextManager[Streams]):
                 roots=plan.roots,
                 cwd=plan.cwd,
                 cwd_anywhere=True,
+                pinned=dict(plan.pinned),
                 sandbox=plan.sandbox,
                 environment=dict(plan.env),
                 spill_name=f"mcp-{plan.name}",
