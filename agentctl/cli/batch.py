@@ -29,7 +29,7 @@ from agentctl.cli.options import (
 )
 from agentctl.cli.show import recorded
 from agentctl.errors import InvalidInput, Position, Problem, UsageError
-from agentctl.protocol.values import JsonValue
+from agentctl.protocol.values import JsonObject, JsonValue
 from agentctl.run.inputs import checked_workdir
 from agentctl.run.start import Order
 from agentctl.settings.load import load_settings
@@ -125,18 +125,34 @@ def _order(line: str, common: Order) -> Order | str:
     unknown = [key for key in item if key not in _KEYS]
     if unknown:
         return f"unknown key {unknown[0]!r}"
-    inputs, context = item.get("inputs", {}), item.get("context", {})
-    if not isinstance(inputs, dict) or not isinstance(context, dict):
-        return "inputs and context are objects"
     try:
-        workdir = checked_workdir(Path(str(item["workdir"]))) if "workdir" in item else common.workdir
+        folder = _text(item, "workdir")
+        return replace(
+            common,
+            task=_text(item, "task"),
+            inputs=_texts(item, "inputs"),
+            context=_texts(item, "context"),
+            workdir=checked_workdir(Path(folder)) if folder else common.workdir,
+            thread_id=_text(item, "thread"),
+        )
     except UsageError as error:
         return error.message
-    return replace(
-        common,
-        task=str(item.get("task", "")),
-        inputs={key: str(value) for key, value in inputs.items()},
-        context={key: str(value) for key, value in context.items()},
-        workdir=workdir,
-        thread_id=str(item.get("thread", "")),
-    )
+
+
+def _text(item: JsonObject, key: str) -> str:
+    value = item.get(key, "")
+    if not isinstance(value, str):
+        raise UsageError(f"{key} is a text")
+    return value
+
+
+def _texts(item: JsonObject, key: str) -> dict[str, str]:
+    values = item.get(key, {})
+    if not isinstance(values, dict):
+        raise UsageError(f"{key} is an object")
+    wrong = next((name for name, value in values.items() if isinstance(value, dict | list | None)), None)
+    if wrong is not None:
+        raise UsageError(f"{key}.{wrong} is a text, a number or a truth value")
+    return {
+        name: value if isinstance(value, str) else json_module.dumps(value) for name, value in values.items()
+    }

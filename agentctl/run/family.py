@@ -206,9 +206,14 @@ def _child_store(parent: RunParts, started: ChildStarted) -> SharedState | None:
 
 def _beginning(parts: RunParts, parent: RunParts, child: ChildStarted) -> tuple[Event, ...]:
     blueprint, above = parts.blueprint, parent.recorder.snapshot
-    given = {name: str(value) for name, value in child.inputs.items()}
+    is_own = child.agent in _workers(parent.blueprint)
+    inherited = above.started.inputs if is_own and above.started else {}
+    told = {
+        name: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        for name, value in child.inputs.items()
+    }
     try:
-        inputs = checked_inputs(blueprint, given)
+        inputs = checked_inputs(blueprint, {**inherited, **told})
     except UsageError as error:
         raise ToolError(error.message) from error
     started = RunStarted(
@@ -229,7 +234,7 @@ def _beginning(parts: RunParts, parent: RunParts, child: ChildStarted) -> tuple[
         parent_run=parent.recorder.run_id,
         parent_call=child.call_id,
         version=__version__,
-        worker_stage=child.agent if child.agent in _workers(parent.blueprint) else "",
+        worker_stage=child.agent if is_own else "",
     )
     return started, MessageAdded(message=user_text(child.task, source="task"))
 

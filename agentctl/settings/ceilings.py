@@ -1,7 +1,8 @@
 """`[limits]` and `[write_budget]` tables as one layer's ceilings."""
 
+from agentctl.errors import InvalidInput, UsageError
 from agentctl.policy.ceilings import Ceilings
-from agentctl.policy.rules import ToolNames, parse_rule
+from agentctl.policy.rules import Rule, ToolNames, parse_rule
 from agentctl.tables.declared import LimitsTable, WriteBudgetTable
 from agentctl.toml.table import Table
 
@@ -13,6 +14,7 @@ def ceilings_of(limits: LimitsTable, budget: WriteBudgetTable, *, names: ToolNam
 
     Raises:
         InvalidInput: a rule in `[limits.calls]` names an unknown tool.
+        UsageError: one that `--limit` gave does.
     """
     return Ceilings(
         per_call_bytes=budget.per_call,
@@ -25,8 +27,16 @@ def ceilings_of(limits: LimitsTable, budget: WriteBudgetTable, *, names: ToolNam
         wall_time_s=limits.wall_time,
         subagents=limits.subagents,
         depth=limits.depth,
-        calls=tuple(
-            (parse_rule(rule, names=names, position=table.position("calls", rule)), most)
-            for rule, most in limits.calls.items()
-        ),
+        calls=tuple((_rule(rule, names=names, table=table), most) for rule, most in limits.calls.items()),
     )
+
+
+def _rule(text: str, *, names: ToolNames, table: Table) -> Rule:
+    if table.has("calls", text):
+        return parse_rule(text, names=names, position=table.position("calls", text))
+    try:
+        return parse_rule(text, names=names)
+    except InvalidInput as error:
+        problem = error.problems[0]
+        meant = f" Did you mean {problem.suggestion!r}?" if problem.suggestion else ""
+        raise UsageError(f"--limit calls.{text}: {problem.message}.{meant}") from error

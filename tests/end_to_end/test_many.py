@@ -111,3 +111,25 @@ def test_an_interrupt_tells_of_every_run_that_stands_still(bench: Bench) -> None
     assert [line["type"] for line in lines] == ["header", "run", "run", "result"]
     assert {line["outcome"] for line in lines if line["type"] == "run"} == {"cancelled"}
     assert f"agentctl resume {lines[1]['run']}" in err or f"agentctl resume {lines[2]['run']}" in err
+
+
+def test_an_item_with_a_value_of_the_wrong_kind_names_its_line(bench: Bench, two_stages: Path) -> None:
+    items = bench.folder / "items.jsonl"
+    items.write_text('{"task": null}\n{"inputs": {"a": [1]}}\n{"workdir": 5}\n', encoding="utf-8")
+
+    ran = bench.agentctl("batch", two_stages, "--inputs", items)
+
+    assert ran.code == 3
+    assert f"{items}:1:1: task is a text" in ran.err
+    assert f"{items}:2:1: inputs.a is a text, a number or a truth value" in ran.err
+    assert f"{items}:3:1: workdir is a text" in ran.err
+
+
+def test_a_truth_value_of_an_item_is_given_as_json_writes_it(bench: Bench) -> None:
+    text = TWO_STAGES.replace("[stages.plan]", '[inputs.fast]\nchoices = ["true"]\n[stages.plan]', 1)
+    items = bench.folder / "items.jsonl"
+    items.write_text('{"inputs": {"fast": true}}\n', encoding="utf-8")
+
+    ran = bench.agentctl("batch", bench.blueprint(text), "--inputs", items)
+
+    assert ran.code == 0, ran.err

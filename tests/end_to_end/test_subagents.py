@@ -301,3 +301,17 @@ def test_a_fan_out_stage_splits_its_job_and_hands_the_report_on(bench: Bench) ->
 
     assert ran.code == 0, ran.err
     assert ran.out == "reported\n"
+
+
+def test_a_worker_of_the_same_blueprint_has_its_parents_inputs(bench: Bench) -> None:
+    text = FAMILY.replace("[stages.lead]", "[inputs.place]\n[inputs.depth]\n[stages.lead]")
+    text = text.replace('"Dig."', '"Dig {inputs.depth} in {inputs.place}."')
+    arguments = '{ agent = "digger", task = "dig", inputs = { depth = "deep" } }'
+    spawn = f'{{ tool = "spawn_agent", arguments = {arguments} }}'
+    found = FOUND.replace("times", 'expect = { system = "Dig deep in Graz." }\ntimes')
+    path = bench.blueprint(text + lead(spawn) + found)
+
+    ran = bench.agentctl("run", path, "go", "-i", "place=Graz", "-i", "depth=flat", *ALLOW, "--jsonl")
+
+    assert ran.code == 0, ran.err
+    assert "gold" in str(tool_results(ran.out)[0]["text"])

@@ -299,3 +299,10 @@ def test_a_file_without_an_end_is_refused(bench: Bench) -> None:
 
     assert ran.code == 2
     assert "it has more than 536,870,912 bytes" in ran.err
+
+
+def test_a_limit_on_calls_of_an_unknown_tool_is_told_as_the_flags(bench: Bench, two_stages: Path) -> None:
+    ran = bench.agentctl("run", two_stages, "go", "--limit", "calls.shel(echo *)=1")
+
+    assert ran.code == 2
+    assert "--limit calls.shel(echo *): unknown tool 'shel'. Did you mean 'shell'?" in ran.err
