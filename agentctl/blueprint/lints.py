@@ -112,6 +112,7 @@ def _entries(blueprint: Blueprint, stage: StageTable) -> set[str]:
     offered |= {f"{server}__*" for server in stage.available_connectors}
     offered |= {"transition"} if stage.transitions else set()
     offered |= {"submit_output"} if stage.output is not None else set()
+    offered |= {"fan_out"} if stage.mode == "fan_out" else set()
     if blueprint.agent.dynamic_tools or any("*" in tool for tool in offered):
         offered |= {"network", "write_file", "read_file", "shell"}  # what a tool not known yet may do
     return offered | {entry for tool in offered for entry in _REACHES.get(tool, ())}

@@ -243,8 +243,7 @@ class StageTable:
         """Names and globs of the tools that the model is offered, those that other keys bring too. Pure."""
         read = ("state_get",) if self.state.read or self.state.write else ()
         write = ("state_set",) if self.state.write else ()
-        fan_out = ("fan_out",) if self.mode == "fan_out" else ()
-        return (*self.available_tools, *read, *write, *fan_out)
+        return (*self.available_tools, *read, *write)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -174,7 +174,7 @@ def _stage_rules(settings: Settings, blueprint: Blueprint, stage: StageTable, na
     return StageRules(
         name=stage.name,
         index=stage.index,
-        available=stage.offers,
+        available=(*stage.offers, "fan_out") if stage.mode == "fan_out" else stage.offers,
         connectors=stage.available_connectors,
         required=frozenset(stage.required_tools),
         permissions=parse_permissions(stage.tool_permissions, names=names),
