@@ -12,8 +12,8 @@ from agentctl.executor.confine import LANDLOCK_ABI_NEEDED, landlock_abi
 from agentctl.executor.sandbox_places import Places
 from agentctl.executor.supervisor_wire import Confinement
 
-_DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx")
-_TERMINALS = "/dev/pts"
+# Not /dev/pts: there a command could write on a person's own terminal, and read what is typed at it.
+_DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty")
 _MOST_NEIGHBOURS = 20_000
 
 
@@ -37,7 +37,7 @@ def landlock_confinement(places: Places, *, network: bool, program: bytes) -> Co
     return Confinement(
         readable=readable,
         listable=listable,
-        writable=[*writable, *_DEVICES, _TERMINALS],
+        writable=[*writable, *_DEVICES],
         network=network,
         filter_hex=program.hex(),
     )

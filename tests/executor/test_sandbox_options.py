@@ -1,5 +1,6 @@
 """What `[sandbox]` can say, and what the sandbox then does."""
 
+import os
 import subprocess
 from functools import partial
 from pathlib import Path
@@ -426,3 +427,24 @@ async def test_what_a_cancelled_command_changed_is_put_back_too(hands: Hands, wo
         group.cancel_scope.cancel()
 
     assert not evil.exists()
+
+
+@pytest.mark.parametrize("kind", [SandboxKind.BUBBLEWRAP, SandboxKind.LANDLOCK])
+async def test_a_command_cannot_write_on_a_persons_terminal(hands: Hands, kind: SandboxKind) -> None:
+    policy = SandboxPolicy(kind=kind)
+    if await hands.executor.sandbox_in_force(policy) is not kind:
+        pytest.skip(f"this kernel refuses {kind.value}")
+    ours, theirs = os.openpty()
+    try:
+        os.set_blocking(ours, False)
+        name = os.ttyname(theirs)
+
+        await hands.run(
+            f"echo 'allow this? [y]' > {name}; for t in /dev/pts/*; do echo 'y?' > $t; done", policy
+        )
+
+        with pytest.raises(BlockingIOError):
+            os.read(ours, 100)
+    finally:
+        os.close(ours)
+        os.close(theirs)
