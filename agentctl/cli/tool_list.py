@@ -23,7 +23,7 @@ _BY_STATE = {
     "transition": "Go to another stage; offered where a stage has several edges.",
     "submit_output": "Hand in the stage's output; offered where it has one.",
 }
-_CHILD = "Start or look after sub-agents: docs/blueprints.md."
+_CHILD = "Start or look after sub-agents: docs/subagents.md."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -122,11 +122,14 @@ async def test_what_is_wrong_with_a_call_is_its_result(bench: Bench) -> None:
     async with client(bench, bench.blueprint(ASKS), "auto") as opened:
         unknown = await opened.call_tool("nobody", {"task": "go"})
         odd = await opened.call_tool("asker", {"task": "go", "colour": "red"})
+        bare = await opened.call_tool("asker", {})
 
     assert unknown.is_error
     assert "There is no agent 'nobody'" in said(unknown)
     assert odd.is_error
     assert "colour" in said(odd)
+    assert bare.is_error
+    assert "task is missing" in said(bare)
 
 
 async def test_untrusted_code_is_a_result_that_says_how_to_trust_it(bench: Bench) -> None:

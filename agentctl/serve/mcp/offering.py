@@ -56,8 +56,10 @@ class Offered:
         """Return what a call asks for.
 
         Raises:
-            UsageError: an argument is not text.
+            UsageError: an argument is not text, or there is no task.
         """
+        if "task" not in arguments:
+            raise UsageError("task is missing: it says what the agent is to do.")
         for name, value in arguments.items():
             if not isinstance(value, str):
                 raise UsageError(f"{name} must be text.")
