@@ -14,6 +14,8 @@ from agentctl.agent.inner_calls import inner_caller
 from agentctl.agent.settle import settle_step
 from agentctl.protocol.messages import AssistantMessage, ToolCall, ToolMessage, ToolResult
 
+_ENDS = frozenset({"transition", "submit_output"})
+
 
 async def take_step(context: AgentContext, reply: AssistantMessage) -> LoopEnd | None:
     """Answer every open call of `reply`, settled in one commit; return the stage's end if a call ends it.
@@ -43,6 +45,7 @@ async def take_step(context: AgentContext, reply: AssistantMessage) -> LoopEnd |
         for (index, _), one in zip(asking, answered, strict=True):
             judged[index] = one
 
+    judged = _one_way_out(context, judged)
     results = await _run(context, judged)
     if isinstance(results, Suspend):
         return results
@@ -73,6 +76,25 @@ async def _judge_or_recall(context: AgentContext, call: ToolCall) -> Judged:
     if (begun := snapshot.running.get(call.call_id)) is not None and not begun.read_only:
         return await answer_in_doubt(context, call)
     return await judge(context, call)
+
+
+def _one_way_out(context: AgentContext, judged: list[Judged]) -> list[Judged]:
+    """Refuse every end of the stage after a transition: the first one is taken, and the model is told so."""
+    kept: list[Judged] = []
+    target = ""
+    for one in judged:
+        if target and isinstance(one, Ready) and one.call.tool in _ENDS:
+            context.tools.release(one.reservation)
+            kept.append(_refused(one.call, f"Not done: this step goes to stage {target} already."))
+            continue
+        if one.call.tool == "transition" and _is_taken(one):
+            target = target or str(one.call.arguments.get("to", ""))
+        kept.append(one)
+    return kept
+
+
+def _is_taken(one: Judged) -> bool:
+    return one.result.outcome == "ok" if isinstance(one, Answered) else isinstance(one, Ready)
 
 
 async def _run(context: AgentContext, judged: list[Judged]) -> list[Answered] | Suspend:

@@ -87,7 +87,11 @@ class CodeLoader:
         try:
             return importlib.import_module(place)
         except ImportError as error:
-            raise _invalid(position, f"{place!r} can't be imported: {error}") from None
+            beside = f"{place.replace('.', '/')}.py"
+            hint = (
+                f"; {beside}:… is the file beside the blueprint" if (self._folder / beside).is_file() else ""
+            )
+            raise _invalid(position, f"{place!r} can't be imported: {error}{hint}") from None
 
 
 def _run(data: bytes, path: Path, module: ModuleType, position: Position) -> None:

@@ -197,7 +197,7 @@ def parse_permissions(table: Table, *, names: ToolNames) -> RuleSet:
         if twin is not entry:
             reader.report(
                 (name,),
-                f"{name!r} is another name of {entry.tool!r}, which stands at {twin.position}; keep one",
+                f"{name!r} is the same tool as the entry at {twin.position}, {entry.tool!r}; keep one",
             )
     if reader.problems:
         raise InvalidInput(tuple(reader.problems))

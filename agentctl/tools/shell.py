@@ -43,7 +43,7 @@ class ShellArguments:
     """Arguments of `shell`."""
 
     command: Annotated[str, Says("", Bounds(min_length=1))]
-    timeout_s: Annotated[int, Says("", Bounds(minimum=1, maximum=_MOST_TIMEOUT_S))] = _TIMEOUT_S
+    timeout_s: Annotated[int, Says("At most 3600; more counts as that.", Bounds(minimum=1))] = _TIMEOUT_S
     background: Annotated[bool, Says("Return an id at once.")] = False
     unsandboxed: Annotated[str, Says("Why it must run outside the sandbox; a person is asked.")] = ""
 
@@ -139,7 +139,7 @@ class _Shell:
             request = CommandRequest(
                 command=line,
                 roots=roots_of(place),
-                timeout_s=float(arguments.timeout_s),
+                timeout_s=float(min(arguments.timeout_s, _MOST_TIMEOUT_S)),
                 sandbox=sandbox,
                 read_only=context.workdir_read_only,
                 pass_names=place.pass_names,

@@ -41,7 +41,7 @@ def problems(rules: MakeRules, text: str) -> tuple[Problem, ...]:
         ('network = { allow = ["https://x.com"] }', "a host is written", "", (2, 22)),
         ('write_file = { deny = ["~bob/x"] }', "`~name`", "", (2, 24)),
         ('"*" = "allow"', "a rule cannot allow every tool", "", (2, 1)),
-        ('shell = "ask"\nbash = "deny"', "another name of 'shell'", "", (3, 1)),
+        ('shell = "ask"\nbash = "deny"', "the same tool as the entry", "", (3, 1)),
     ],
 )
 def test_a_mistake_is_told_with_its_place_and_the_nearest_right_word(

@@ -40,8 +40,7 @@ async def test_a_reported_command(case: Case, desk: Desk, monkeypatch: pytest.Mo
             assert told.text == wanted, told.text
         case {"timeout_ms": int(milliseconds)}:
             (told,) = await desk.calls(call("shell", command="true", timeout_s=milliseconds // 1000))
-            assert told.outcome == "failed"
-            assert "3600" in told.text
+            assert told.outcome == "ok", told.text
         case _:
             nobody_reads(case)
 

@@ -9,6 +9,7 @@ from agentctl.errors import ToolError
 from agentctl.executor.api import Executor, SandboxKind, SandboxPolicy
 from agentctl.protocol.effects import OpaqueCommand, ReadPath, RunProgram, WritePath
 from agentctl.protocol.values import JsonObject
+from agentctl.testing.recording_executor import RecordingExecutor, answer
 from agentctl.tools.definition import ActContext, Tool, ToolOutput, ToolPlace
 from agentctl.tools.shell import shell_tools
 
@@ -62,6 +63,14 @@ async def test_time_is_up(call: Call, tools: dict[str, Tool]) -> None:
 
     assert "stopped after 1 s" in output.text
     assert output.failed
+
+
+async def test_a_longer_time_than_the_most_counts_as_the_most(context: ActContext, place: ToolPlace) -> None:
+    executor = RecordingExecutor(answers=[answer("done")])
+    shell = shell_tools(executor)[0]
+    await (await shell.prepare({"command": "true", "timeout_s": 999_999}, place)).act(context)
+
+    assert [request.timeout_s for request in executor.commands] == [3600]
 
 
 async def test_head_and_tail_of_a_long_output_are_kept(call: Call, tools: dict[str, Tool]) -> None:
