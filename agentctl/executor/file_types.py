@@ -197,6 +197,8 @@ class PlannedWrite:
     """Unified, whole, never a summary; empty when nothing changes."""
     old: FileIdentity | None
     """None: the file is to be made."""
+    also: tuple[Path, ...] = ()
+    """Its other names (hard links), which stay the same file: each is written with it."""
     edits: tuple[Edit, ...] = ()
     """Not empty for an edit, which is made again on what then stands there if it still fits once."""
     mode: WriteMode = WriteMode.REPLACE

@@ -53,6 +53,7 @@ def plan_write(path: ResolvedPath, text: str, mode: WriteMode) -> PlannedWrite:
         new_bytes=data,
         diff=unified_diff(old, data, name=path.shown),
         old=None if current is None else current[1],
+        also=() if current is None else current[2],
         mode=mode,
         counted_bytes=len(data) - len(old or b"") if mode is WriteMode.APPEND else len(data),
         notes=notes,
@@ -64,13 +65,14 @@ def plan_edit(path: ResolvedPath, edits: tuple[Edit, ...]) -> PlannedWrite:
     _require_writable(path)
     if path.kind is PathKind.MISSING:
         raise ToolError(f"{path.shown!r} does not exist; use write_file to make it.")
-    old, identity = _current(path)
+    old, identity, also = _current(path)
     edited = edit_bytes(old, edits, name=path.shown)
     return PlannedWrite(
         path=path,
         new_bytes=edited.new_bytes,
         diff=unified_diff(old, edited.new_bytes, name=path.shown),
         old=identity,
+        also=also,
         edits=edits,
         counted_bytes=max(0, len(edited.new_bytes) - len(old)),
         replacements=edited.replacements,
@@ -132,6 +134,8 @@ def _replace(planned: PlannedWrite, checkpoint: Callable[[], None]) -> Written:
             fitted = _fitted(planned, read_open(held, path, MAX_FILE))
             _require_permitted(directory, path)
             others = _other_links(path, before, checkpoint)
+            if not set(others) <= set(planned.also):
+                raise _changed(path)  # it got a name that nobody judged
             with staged(directory, fitted.new_bytes, like=held) as file:
                 now = os.stat(path.path.name, dir_fd=directory, follow_symlinks=False)
                 if _content_key(now) != _content_key(before):
@@ -178,7 +182,8 @@ def _changed(path: ResolvedPath) -> ToolError:
     )
 
 
-def _current(path: ResolvedPath) -> tuple[bytes, FileIdentity]:
+def _current(path: ResolvedPath) -> tuple[bytes, FileIdentity, tuple[Path, ...]]:
+    """Return what a file holds, what it is, and its other names, which a write of it writes too."""
     try:
         held = open_file(path.path, root=path.root)
     except OSError as error:
@@ -191,7 +196,7 @@ def _current(path: ResolvedPath) -> tuple[bytes, FileIdentity]:
     identity = FileIdentity(
         device=status.st_dev, inode=status.st_ino, size_bytes=len(data), sha256=_digest(data)
     )
-    return data, identity
+    return data, identity, tuple(_other_links(path, status, lambda: None))
 
 
 def _digest(data: bytes) -> str:

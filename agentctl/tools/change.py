@@ -4,6 +4,7 @@ from typing import Annotated
 
 from agentctl.errors import ToolError
 from agentctl.executor.api import Edit, Files, PathKind, PlannedWrite, WriteMode
+from agentctl.protocol.effects import WritePath
 from agentctl.protocol.values import JsonObject
 from agentctl.records import dataclass
 from agentctl.tools.definition import ActContext, Prepared, Tool, ToolOutput, ToolPlace
@@ -78,7 +79,13 @@ class _Change:
             return await self._apply(planned)
 
         return Prepared(
-            effects=(writes(planned.path, place),),
+            effects=(
+                writes(planned.path, place),
+                *(
+                    WritePath(path=str(name), protected=place.why_protected(str(name)))
+                    for name in planned.also
+                ),
+            ),
             act=act,
             preview=planned.diff or f"{planned.path.path} stays as it is",
             declared_bytes=planned.counted_bytes,

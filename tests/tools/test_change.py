@@ -153,3 +153,39 @@ async def test_a_path_that_ends_as_a_directory_makes_no_file(
         await call(tools["write_file"], {"path": "new/", "content": "x"})
 
     assert list(place.workdir.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("tool", "how"),
+    [
+        ("write_file", {"path": "other", "content": "new", "overwrite": True}),
+        ("edit_file", {"path": "other", "old": "old", "new": "new"}),
+    ],
+)
+async def test_every_name_of_the_file_is_judged(
+    tools: dict[str, Tool], place: ToolPlace, tool: str, how: JsonObject
+) -> None:
+    (place.workdir / ".git").mkdir()
+    config = place.workdir / ".git" / "config"
+    config.write_text("old")
+    (place.workdir / "other").hardlink_to(config)
+
+    prepared = await tools[tool].prepare(how, place)
+
+    assert prepared.effects == (
+        WritePath(path=str(place.workdir / "other")),
+        WritePath(path=str(config), protected="git internals"),
+    )
+
+
+async def test_a_name_that_a_file_got_after_it_was_judged_is_not_written(
+    tools: dict[str, Tool], place: ToolPlace, context: ActContext
+) -> None:
+    (place.workdir / "a").write_text("old")
+    prepared = await tools["write_file"].prepare({"path": "a", "content": "new", "overwrite": True}, place)
+    (place.workdir / "b").hardlink_to(place.workdir / "a")
+
+    with pytest.raises(ToolError, match="changed on disk"):
+        await prepared.act(context)
+
+    assert (place.workdir / "b").read_text() == "old"
