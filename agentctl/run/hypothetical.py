@@ -18,6 +18,7 @@ from agentctl.policy.protected import protected_paths
 from agentctl.policy.safe_data import safe_list
 from agentctl.protocol.decisions import Decision
 from agentctl.protocol.effects import Effect, ReachHost, SpawnAgent
+from agentctl.protocol.messages import ToolCall
 from agentctl.protocol.tool_names import canonical_tool
 from agentctl.protocol.values import JsonObject
 from agentctl.records import dataclass
@@ -30,6 +31,7 @@ from agentctl.tables.declared import PolicyTestCall
 from agentctl.tools.built_in import built_in_tools
 from agentctl.tools.definition import Tool, ToolPlace
 from agentctl.tools.places import reads, roots_of, writes
+from agentctl.tools.registry import InvalidArguments, ToolRegistry, ValidArguments
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +74,14 @@ class Judge:
 
     async def _prepared(self, tool: str, arguments: JsonObject) -> tuple[Effect, ...]:
         found = self.tools.get(tool)
-        return () if found is None else (await found.prepare(arguments, self.place)).effects
+        if found is None:
+            return ()
+        call = ToolCall(call_id="", tool=tool, arguments=arguments)
+        match ToolRegistry((found,)).check(found, call):
+            case InvalidArguments(text=text):
+                raise ToolError(" ".join(text.split()))
+            case ValidArguments(arguments=checked):
+                return (await found.prepare(checked, self.place)).effects
 
     async def _effects(self, tool: str, text: str) -> tuple[Effect, ...]:
         match tool:

@@ -278,3 +278,16 @@ def test_schema_prints_json_schema_of_either_file(capsys: pytest.CaptureFixture[
     for kind in ("blueprint", "config"):
         assert json.loads(Said(capsys, "schema", kind).out)["title"].startswith("agentctl")
     assert Said(capsys, "schema", "run").code == 2
+
+
+def test_a_policy_test_whose_arguments_do_not_fit_says_so(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    test = '[[policy_tests]]\ncall = { tool = "write_file", arguments = { path = "x" } }\nexpect = "ask"\n'
+    (here / "a.toml").write_text(GOOD + test)
+
+    said = Said(capsys, "check", "a.toml")
+
+    assert said.code == 3
+    assert "write_file: can't be judged: Invalid arguments for write_file" in said.err
+    assert '"content" is a required property' in said.err
