@@ -8,6 +8,7 @@ from agentctl.errors import InvalidInput, Position, Problem, UsageError
 from agentctl.policy.rules import ToolNames
 from agentctl.policy.written import BUILT_IN_NAMES, rule_problems, table_problems
 from agentctl.protocol.tool_names import SCRIPT_ONLY_TOOLS
+from agentctl.tables.declared import PolicyTestCall
 from agentctl.tables.outside_tools import script_tools, user_tool_names
 from agentctl.tables.script_header import has_header, parse_script
 from agentctl.toml.read import read_file
@@ -41,6 +42,7 @@ def problems_of_rules(blueprint: Blueprint) -> tuple[Problem, ...]:
         *table_problems(tables, names),
         *rule_problems(_single_rules(blueprint), names),
         *([] if blueprint.agent.dynamic_tools else _unknown_tools(blueprint, names)),
+        *_unknown_in_tests(blueprint, names),
     )
 
 
@@ -69,6 +71,28 @@ def _used(blueprint: Blueprint) -> Iterator[str]:
         yield from stage.tool_permissions
     for text, _, _ in _single_rules(blueprint):
         yield text.partition("(")[0].strip()
+    for test in blueprint.policy_tests:
+        yield _tool_of(test.call)
+
+
+def _tool_of(call: str | PolicyTestCall) -> str:
+    return call.partition("(")[0].strip() if isinstance(call, str) else call.tool
+
+
+def _unknown_in_tests(blueprint: Blueprint, names: ToolNames) -> Iterator[Problem]:
+    """A test of a tool that there is not would pass with the word for all that nobody knows."""
+    file = blueprint.source.table
+    for index, test in enumerate(blueprint.policy_tests):
+        tool = _tool_of(test.call)
+        if not names.accepts(tool):
+            own = ("policy_tests", index, "call")
+            path = own if isinstance(test.call, str) else (*own, "tool")
+            yield Problem(
+                position=file.value_position(*path),
+                key=file.key(*path),
+                message=f"there is no tool {tool!r}",
+                suggestion=names.nearest(tool),
+            )
 
 
 def _unknown_tools(blueprint: Blueprint, names: ToolNames) -> Iterator[Problem]:

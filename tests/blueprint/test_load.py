@@ -105,6 +105,8 @@ def test_the_hash_is_of_the_bytes_of_the_file(tmp_path: Path) -> None:
         ('[[state_effects]]\ntool = "x"', "exactly one of path, mapper, ops is needed"),
         ('[[state_keys]]\nname = "k"\nmerge = "fold"', 'merge = "fold" needs fold'),
         ('[[state_keys]]\nname = "k"\nmerge = "fold"\nfold = "summ"', "(did you mean 'sum'?)"),
+        ('[[policy_tests]]\ncall = "shel(ls)"\nexpect = "ask"', "no tool 'shel' (did you mean 'shell'?)"),
+        ('[[policy_tests]]\ncall = { tool = "read_fil" }\nexpect = "ask"', "(did you mean 'read_file'?)"),
         ('[shared_state]\nbackend = "sqlte"', "backend 'sqlte' (did you mean 'sqlite'?)"),
         ('[shared_state]\nbackend = "memory"\nurl = "x.db"', 'backend = "memory" has no address'),
         ('[shared_state]\nbackend = "redis"\nurl = "localhost"', 'begins with "redis://"'),
