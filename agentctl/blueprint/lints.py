@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias
 from agentctl.blueprint.graph import circles, reachable, without_end
 from agentctl.blueprint.machines import machine_of
 from agentctl.blueprint.model import Blueprint, StageTable
+from agentctl.blueprint.tool_rules import followed_tools, tool_names
 from agentctl.errors import Problem
 from agentctl.protocol.tool_names import READING_TOOLS, WAITING_TOOLS, canonical_tool
 from agentctl.records import dataclass
@@ -46,7 +47,7 @@ class Lint:
 
 
 def lints_of(blueprint: Blueprint) -> tuple[Lint, ...]:
-    """Return every lint in file order. Pure."""
+    """Return every lint in file order. May block."""
     found = (
         *_graph(blueprint),
         *_permissions(blueprint),
@@ -54,6 +55,7 @@ def lints_of(blueprint: Blueprint) -> tuple[Lint, ...]:
         *_inputs(blueprint),
         *_checkpoints(blueprint),
         *_machines(blueprint),
+        *_followed(blueprint),
         *_requests(blueprint),
     )
     return tuple(sorted(found, key=lambda lint: (lint.problem.position.line, lint.problem.position.column)))
@@ -88,6 +90,24 @@ def _graph(blueprint: Blueprint) -> Iterator[Lint]:
     for name in without_end(blueprint):
         message = "from here no path leads to a stage where the run can end"
         yield _lint(blueprint, "no-exit", ("stages", name), message)
+
+
+def _followed(blueprint: Blueprint) -> Iterator[Lint]:
+    """Effects and machines hold for sub-agents, too, whose scripts nobody knows here: so no error."""
+    names = tool_names(blueprint)
+    for tool, path in followed_tools(blueprint):
+        if not names.accepts(tool):
+            message = f"there is no tool {tool!r} here, so it waits for a sub-agent's"
+            yield _lint(blueprint, "unknown-tool", path, message, suggestion=names.nearest(tool))
+    owner = blueprint.workspace.owner
+    for index, effect in enumerate(blueprint.state_effects):
+        if effect.path and owner and not any(_is_below(effect.path, place) for place in owner):
+            message = f"effects may write only below {one_of(owner)}, so this one is always left out"
+            yield _lint(blueprint, "outside-owner", ("state_effects", index, "path"), message)
+
+
+def _is_below(pointer: str, place: str) -> bool:
+    return pointer == place or pointer.startswith(f"{place.removesuffix('/')}/")
 
 
 def _permissions(blueprint: Blueprint) -> Iterator[Lint]:

@@ -1,7 +1,7 @@
 """The tools that a blueprint may name, and every name or rule in it that is none."""
 
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import Path as FilePath
 
 from agentctl.blueprint.model import Blueprint
 from agentctl.errors import InvalidInput, Position, Problem, UsageError
@@ -11,6 +11,7 @@ from agentctl.protocol.tool_names import SCRIPT_ONLY_TOOLS
 from agentctl.tables.declared import PolicyTestCall
 from agentctl.tables.outside_tools import script_tools, user_tool_names
 from agentctl.tables.script_header import has_header, parse_script
+from agentctl.toml.positions import Path
 from agentctl.toml.read import read_file
 
 
@@ -43,6 +44,7 @@ def problems_of_rules(blueprint: Blueprint) -> tuple[Problem, ...]:
         *rule_problems(_single_rules(blueprint), names),
         *([] if blueprint.agent.dynamic_tools else _unknown_tools(blueprint, names)),
         *_unknown_in_tests(blueprint, names),
+        *_unknown_in_hooks(blueprint, names),
     )
 
 
@@ -51,7 +53,7 @@ def is_named(blueprint: Blueprint, tool: str) -> bool:
     return any(tool in stage.available_tools for stage in blueprint.in_order)
 
 
-def _script_problems(blueprint: Blueprint, path: Path) -> tuple[Problem, ...]:
+def _script_problems(blueprint: Blueprint, path: FilePath) -> tuple[Problem, ...]:
     """What is wrong with a file that means to be a script tool, or is listed as one."""
     try:
         data = read_file(path, what="script tool")
@@ -73,6 +75,36 @@ def _used(blueprint: Blueprint) -> Iterator[str]:
         yield text.partition("(")[0].strip()
     for test in blueprint.policy_tests:
         yield _tool_of(test.call)
+    for hook in blueprint.hooks:
+        yield from hook.tools
+    yield from (tool for tool, _ in followed_tools(blueprint))
+
+
+def followed_tools(blueprint: Blueprint) -> Iterator[tuple[str, Path]]:
+    """Yield each tool that an effect or a machine waits for, globs aside, and where it is named. Pure."""
+    for index, effect in enumerate(blueprint.state_effects):
+        if "*" not in effect.tool:
+            yield effect.tool, ("state_effects", index, "tool")
+    for index, machine in enumerate(blueprint.machines):
+        for place, move in enumerate(machine.transitions):
+            tool = move.on.partition("(")[0].strip()
+            if "*" not in tool and not tool.startswith("event:"):
+                yield tool, ("machines", index, "transitions", place, "on")
+
+
+def _unknown_in_hooks(blueprint: Blueprint, names: ToolNames) -> Iterator[Problem]:
+    """A guard of a tool that there is not would be no guard."""
+    file = blueprint.source.table
+    for index, hook in enumerate(blueprint.hooks):
+        for place, tool in enumerate(hook.tools):
+            if "*" not in tool and not names.accepts(tool):
+                path = ("hooks", index, "tools", place)
+                yield Problem(
+                    position=file.value_position(*path),
+                    key=file.key(*path),
+                    message=f"there is no tool {tool!r}",
+                    suggestion=names.nearest(tool),
+                )
 
 
 def _tool_of(call: str | PolicyTestCall) -> str:

@@ -12,6 +12,13 @@ from agentctl.toml.words import nearest, one_of
 
 STORES = ("memory", "file", "sqlite", "redis")
 """Backends of shared state that need no package of their own."""
+SHIPPED_HOOK_PARAMS = {
+    "redact": ("patterns", "defaults"),
+    "audit": ("file",),
+    "notify": ("command",),
+    "read_before_write": (),
+}
+"""What `params` of a hook that ships with agentctl may hold."""
 REDIS_SCHEMES = ("redis://", "rediss://", "unix://")
 
 
@@ -77,6 +84,24 @@ def hook_findings(hooks: Sequence[HookTable]) -> Iterator[Finding]:
         if hook.command and not hook.events:
             message = "a command hook must say which events it gets"
             yield Finding(path=(*at, "events"), message=message, needs=(at,))
+        yield from _shipped_hook(at, hook)
+
+
+def _shipped_hook(at: Path, hook: HookTable) -> Iterator[Finding]:
+    known = SHIPPED_HOOK_PARAMS.get(hook.builtin)
+    if known is None:
+        return
+    for name in hook.params:
+        if name not in known:
+            taken = f"it takes {one_of(known)}" if known else "it takes none"
+            yield Finding(
+                path=(*at, "params", name),
+                message=f"the hook {hook.builtin!r} has no parameter {name!r}; {taken}",
+                suggestion=nearest(name, known),
+            )
+    if hook.builtin == "audit" and not hook.params.get("file"):
+        message = "the audit hook needs params.file, the path of the file to write to"
+        yield Finding(path=(*at, "builtin"), message=message, needs=(at,))
 
 
 def server_findings(servers: Sequence[McpServerTable]) -> Iterator[Finding]:

@@ -51,6 +51,14 @@ def test_a_good_blueprint_has_no_lints() -> None:
         ("[stages.one]\n[stages.two]", ["unreachable-stage stages.two"]),
         ("[stages.one]\n[stages.two]\nallow_as_worker = true", []),
         (
+            '[stages.one]\n[[state_effects]]\ntool = "write_fle"\npath = "/a"',
+            ["unknown-tool state_effects[0].tool"],
+        ),
+        (
+            '[workspace]\nowner = "/a"\n[stages.one]\n[[state_effects]]\ntool = "write_*"\npath = "/ab"',
+            ["outside-owner state_effects[0].path"],
+        ),
+        (
             "[stages.one.transitions.one]",
             ["cycle-without-max-revisits stages.one", "no-exit stages.one"],
         ),
