@@ -282,6 +282,25 @@ async def test_mc_020_the_same_tool_on_two_servers_is_two_tools(tmp_path: Path) 
         assert (await run.call("s2__echo")).text == "two"
 
 
+async def test_a_schema_with_null_where_it_means_nothing_is_offered(tmp_path: Path) -> None:
+    command = program("""
+        schema = {"type": "object", "properties": None, "required": None}
+        TOOLS[:] = [{"name": "echo", "inputSchema": schema}]
+        serve(lambda m: answer(m, **text("hi")))
+    """)
+    async with running(tmp_path, plan(tmp_path, command=command)) as run:
+        assert (await run.call("srv__echo")).text == "hi"
+
+
+@pytest.mark.parametrize(("result", "failed"), [("", False), ("isError=True", True), ("_meta={}", False)])
+async def test_an_answer_that_says_nothing_is_an_answer(tmp_path: Path, result: str, *, failed: bool) -> None:
+    command = program(f"serve(lambda m: answer(m, {result}))")
+    async with running(tmp_path, plan(tmp_path, command=command)) as run:
+        output = await run.call("srv__echo")
+
+    assert (output.text, output.failed) == ("(no output)", failed)
+
+
 async def test_mc_022_an_image_beside_structured_content_is_kept(tmp_path: Path) -> None:
     command = program("""
         image = {"type": "image", "data": "aGk=", "mimeType": "image/png"}

@@ -56,6 +56,11 @@ def mend_answer(result: JsonObject) -> None:
         result["isError"] = bool(result["isError"])
 
 
+def _may_be_an_answer(result: JsonObject) -> bool:
+    """Whether a result may be that of a tool; one that says nothing else may be, and takes no harm."""
+    return "content" in result or "structuredContent" in result or result.keys() <= {"_meta", "isError"}
+
+
 def _aside(holder: JsonObject, key: str, value: JsonValue) -> JsonObject:
     meta = holder.get("_meta")
     return {"_meta": {**(meta if isinstance(meta, dict) else {}), key: value}} if value is not None else {}
@@ -113,7 +118,7 @@ class MendedReading:
             tools = item.message.result.get("tools")
             if isinstance(tools, list):
                 item.message.result["tools"] = [one for tool in tools if (one := mended(tool)) is not None]
-            elif "content" in item.message.result or "structuredContent" in item.message.result:
+            elif _may_be_an_answer(item.message.result):
                 mend_answer(item.message.result)
         return item
 

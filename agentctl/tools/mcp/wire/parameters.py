@@ -16,6 +16,7 @@ def parameters_of(schema: JsonObject) -> JsonObject:
     arguments go together, the server checks for itself. Some also want `properties`, and no dialect.
     """
     kept: JsonObject = {name: value for name, value in schema.items() if name not in _REFUSED}
+    kept.pop("required", None)
     properties: JsonObject = dict(_properties(schema))
     required = dict.fromkeys(_texts(schema.get("required")))
     for part in _parts(schema, "allOf"):
