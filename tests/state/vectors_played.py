@@ -115,15 +115,16 @@ async def retry_budget(vector: Any, folder: Path) -> None:
     rejected: Any = {"text": "rejected"}
     if vector["case"] == "retry_budget_isolated_by_hook_id":
         bench = opened(folder)
-        code = BUDGET.replace("type(self).__name__", "self.name")
+        code = BUDGET.replace("type(self).__name__", "self.name").replace(
+            '"rejected"', '"rejected by " + self.name'
+        )
         one = hook(f"    name = 'A'\n{code}")
         path = bench.blueprint(
             USE + '[[hooks]]\nname = "g"\nuse = "g.py:H"\n', h__py=one, g__py=one.replace("'A'", "'B'")
         )
-        played = await bench.play(path, rejected, rejected, DONE)
-        assert acted(played) == [("turn_finished", "Feedback"), ("turn_finished", "Stop")] or (
-            played.answer == "done"
-        )
+        played = await bench.play(path, {"text": "rejected by A"}, {"text": "rejected by B"}, DONE)
+        assert acted(played) == [("turn_finished", "Feedback")] * len(vector["expected"])
+        assert played.answer == "done"
         return
     turns = [Turn(text="one", replies=[rejected, DONE]), Turn(text="two", replies=[rejected, DONE])]
     played = await hooked(folder, BUDGET, turns=turns)
