@@ -12,8 +12,7 @@ from agentctl.cli.command_app import command_app
 from agentctl.cli.options import AsJson, Run
 from agentctl.cli.reading import opened_journal
 from agentctl.cli.run_state import absent, read_run_state
-from agentctl.protocol.values import JsonValue
-from agentctl.state.document import compact
+from agentctl.protocol.values import JsonValue, compact_json
 
 app = command_app()
 
@@ -38,7 +37,7 @@ def scratch(
     if as_json:
         sys.stdout.write(json.dumps(found) + "\n")
     for name, value in () if as_json else found.items():
-        sys.stdout.write(f"{name}  {compact(value)}\n")
+        sys.stdout.write(f"{name}  {compact_json(value)}\n")
     if found:
         return 0
     notes = ", ".join(saved) if isinstance(saved, dict) else ""

@@ -20,11 +20,10 @@ from agentctl.journal.states import verify_cells
 from agentctl.journal.store import Fault
 from agentctl.protocol.codec import encode
 from agentctl.protocol.commands import Command, FoldValue, Merge, RemoveValue, Scope, SetValue
-from agentctl.protocol.values import JsonObject
+from agentctl.protocol.values import JsonObject, compact_json
 from agentctl.run.resume import replay_whole
 from agentctl.run.snapshots import verify_run
 from agentctl.state.cells import Address
-from agentctl.state.document import compact
 from agentctl.state.keys import SCOPES, KeyDefinition, KeyTable
 from agentctl.toml.words import nearest
 
@@ -63,7 +62,7 @@ def list_cells(
         cell = state.cells.at(address)
         if cell is not None:
             writer = f"  ({cell.writer})" if cell.writer else ""
-            sys.stdout.write(f"{address}  {compact(cell.value)}{writer}\n")
+            sys.stdout.write(f"{address}  {compact_json(cell.value)}{writer}\n")
     return 0 if rows else absent("no cells")
 
 
@@ -84,7 +83,7 @@ def get(
     cell = state.cells.at(address) if address else None
     if address is None or cell is None:
         return absent(f"{key!r} is absent{_meant(state, key)}")
-    shown = json.dumps(_row(state, address)) if as_json else compact(cell.value)
+    shown = json.dumps(_row(state, address)) if as_json else compact_json(cell.value)
     sys.stdout.write(shown + "\n")
     return 0
 
@@ -166,7 +165,7 @@ def history(
     if as_json:
         sys.stdout.write(json.dumps(rows) + "\n")
     for row in () if as_json else rows:
-        what = compact(row["value"]) if "value" in row else ""
+        what = compact_json(row["value"]) if "value" in row else ""
         line = f"{row['at']}  {row['run']}#{row['sequence']}  {row['action']} {what}  {row['writer']}"
         sys.stdout.write(line.rstrip() + "\n")
     return 0 if rows else absent(f"{key!r} was never written")
@@ -242,7 +241,7 @@ def migrate(
         sys.stdout.write(f"{definition.scope}/{definition.name}: {why}\n")
         if function is None and not reset:
             continue
-        sys.stdout.write(f"  {compact(cell.value if cell else None)} → {compact(value)}\n")
+        sys.stdout.write(f"  {compact_json(cell.value if cell else None)} → {compact_json(value)}\n")
         commands.append(lifted(definition, value))
     if not commands:
         raise StateConflict(

@@ -13,11 +13,11 @@ from agentctl.cli.reading import opened_journal
 from agentctl.cli.run_state import absent, read_run_state
 from agentctl.errors import UsageError
 from agentctl.protocol.commands import Command, FoldValue, SetValue
-from agentctl.protocol.values import JsonObject, JsonValue
+from agentctl.protocol.values import JsonObject, JsonValue, compact_json
 from agentctl.records import dataclass
 from agentctl.state.changes import changed_lines
 from agentctl.state.diff import diff as diff_of
-from agentctl.state.document import apply_patch, compact
+from agentctl.state.document import apply_patch
 from agentctl.state.pointer import PointerError, resolve
 from agentctl.state.workspace import DOCUMENT_KEY
 
@@ -67,7 +67,7 @@ def log(run: Run = "last", *, as_json: AsJson = False) -> int:
         operations = change.patch if isinstance(change.patch, list) else []
         sys.stdout.write(f"{change.sequence}  {change.at}  {change.run}  {change.writer}\n")
         for operation in operations:
-            sys.stdout.write(f"    {compact(operation)}\n")
+            sys.stdout.write(f"    {compact_json(operation)}\n")
     return 0 if changes else absent("the run has no state document")
 
 
@@ -116,7 +116,7 @@ def _print_part(document: JsonValue, pointer: str, *, as_json: bool) -> int:
         if pointer and not pointer.startswith("/"):
             raise UsageError(f"{error}.", hint=f"Try '/{pointer}'.") from error
         return absent(f"nothing stands at {pointer!r}")
-    text = compact(part) if as_json else json.dumps(part, indent=2, ensure_ascii=False)
+    text = compact_json(part) if as_json else json.dumps(part, indent=2, ensure_ascii=False)
     sys.stdout.write(text + "\n")
     return 0
 

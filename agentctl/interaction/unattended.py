@@ -124,7 +124,8 @@ def _in_short(shown: str) -> str:
     first, *others = shown.strip().splitlines() or [""]
     if first.startswith("--- ") and others and others[0].startswith("+++ "):
         return others[0].removeprefix("+++ ")
-    return f"{first} … and {len(others)} more lines" if others else first
+    count = "1 more line" if len(others) == 1 else f"{len(others)} more lines"
+    return f"{first} … and {count}" if others else first
 
 
 def quoted(rule: str) -> str:

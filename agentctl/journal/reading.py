@@ -27,6 +27,7 @@ _RUN_COLUMNS = "run_id, thread_id, state_thread, parent_run, started, updated, s
 
 
 _MANY = 2000
+_MOST_NAMED = 5
 
 
 @contextmanager
@@ -143,7 +144,7 @@ class Reader:
             where, value = ("(parent_run = ? OR parent_run = run_id)", "")
         rows = self._select(where, value, 1)
         if not rows and name not in {"", "last"}:
-            rows = self._select("substr(run_id, 1, length(?1)) = ?1", name, 6)
+            rows = self._select("substr(run_id, 1, length(?1)) = ?1", name, _MOST_NAMED + 1)
         if len(rows) == 1:
             return self._info(rows[0])
         if not rows:
@@ -151,7 +152,8 @@ class Reader:
                 "There are no runs yet." if name == "last" else f"There is no run {name!r}.",
                 hint="agentctl run hello  makes one" if name == "last" else "agentctl runs list",
             )
-        known = ", ".join(row[0] for row in rows[:5]) + (" and more" if len(rows) > 5 else "")  # noqa: PLR2004
+        more = " and more" if len(rows) > _MOST_NAMED else ""
+        known = ", ".join(row[0] for row in rows[:_MOST_NAMED]) + more
         raise UsageError(f"{name!r} could be any of {known}.", hint="Type more of the run's id.")
 
     def threads(self) -> tuple[ThreadInfo, ...]:

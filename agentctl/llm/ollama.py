@@ -66,11 +66,9 @@ class Ollama:
         if request.output_schema is not None:
             body["format"] = request.output_schema
         if request.reasoning_effort:
-            effort = request.reasoning_effort
+            effort, thinks = request.reasoning_effort, request.reasoning_effort != "none"
             # gpt-oss takes words; the others only yes and no.
-            body["think"] = (
-                effort if target.facts.thinking == "effort" and effort != "none" else effort != "none"
-            )
+            body["think"] = effort if thinks and target.facts.thinking == "effort" else thinks
         body["options"] = _options(request, target)
         # Left out means streamed.
         body["stream"] = target.stream

@@ -15,6 +15,8 @@ from agentctl.protocol.messages import StopReason, Usage
 from agentctl.protocol.values import JsonObject, JsonValue
 from agentctl.records import dataclass
 
+_MAX_BYTES = 64 * 2**20
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptedCall:
@@ -147,7 +149,6 @@ def parse_script(text: str, *, source: str) -> Script:
     return script_from_table(document, source=source, lines=lines)
 
 
-_MAX_BYTES = 64 * 2**20
 _REPLY_HEADER = re.compile(r"\s*\[\[\s*replies\s*\]\]")
 
 

@@ -1,7 +1,6 @@
 """What differs between two versions of a document, a line a place: for models and people to read."""
 
-from agentctl.protocol.values import JsonValue
-from agentctl.state.document import compact
+from agentctl.protocol.values import JsonValue, compact_json
 from agentctl.state.typed import same
 
 
@@ -19,13 +18,13 @@ def changed_lines(before: JsonValue, after: JsonValue, pointer: str = "") -> lis
             if name not in after:
                 lines.append(f"- {place}")
             elif name not in before:
-                lines.append(f"+ {place}: {compact(after[name])}")
+                lines.append(f"+ {place}: {compact_json(after[name])}")
             else:
                 lines += changed_lines(before[name], after[name], place)
         return lines
     if isinstance(before, list) and isinstance(after, list):
         return _changed_items(before, after, pointer)
-    return [] if same(before, after) else [f"~ {pointer}: {compact(after)}"]
+    return [] if same(before, after) else [f"~ {pointer}: {compact_json(after)}"]
 
 
 def _changed_items(before: list[JsonValue], after: list[JsonValue], pointer: str) -> list[str]:
@@ -35,7 +34,7 @@ def _changed_items(before: list[JsonValue], after: list[JsonValue], pointer: str
         for index in range(shared)
         for line in changed_lines(before[index], after[index], f"{pointer}/{index}")
     ]
-    lines += [f"+ {pointer}/{index}: {compact(after[index])}" for index in range(shared, len(after))]
+    lines += [f"+ {pointer}/{index}: {compact_json(after[index])}" for index in range(shared, len(after))]
     lines += [f"- {pointer}/{index}" for index in range(len(before) - 1, shared - 1, -1)]
     return lines
 

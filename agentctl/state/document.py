@@ -58,14 +58,9 @@ def places_of(operation: JsonObject) -> tuple[str, ...]:
     return (path, origin) if operation.get("op") == "move" and isinstance(origin, str) else (path,)
 
 
-def compact(value: JsonValue) -> str:
-    """Return the compact JSON of a value: what a budget of bytes counts, and views show."""
-    return compact_json(value)
-
-
 def size_bytes(value: JsonValue) -> int:
     """Return the bytes of a value's compact JSON."""
-    return len(compact(value).encode("utf-8", "replace"))
+    return len(compact_json(value).encode("utf-8", "replace"))
 
 
 def add_with_parents(document: JsonValue, pointer: str, value: JsonValue) -> list[JsonValue]:

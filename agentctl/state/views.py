@@ -15,10 +15,9 @@ import anyio
 import anyio.to_thread
 
 from agentctl.protocol.messages import Message, TextPart, UserMessage
-from agentctl.protocol.values import JsonObject, JsonValue
+from agentctl.protocol.values import JsonObject, JsonValue, compact_json
 from agentctl.records import dataclass
 from agentctl.state.changes import changed_lines
-from agentctl.state.document import compact
 from agentctl.state.pointer import PointerError, resolve
 
 VIEW_TIMEOUT_S = 5.0
@@ -161,7 +160,7 @@ def is_human(message: UserMessage) -> bool:
 
 def workspace_block(pointers: Sequence[str], document: JsonObject) -> str:
     """Return the parts of the document at `pointers`, a line each; empty when none of them is there."""
-    lines = [f"{pointer}: {compact(value)}" for pointer, value in _found(pointers, document)]
+    lines = [f"{pointer}: {compact_json(value)}" for pointer, value in _found(pointers, document)]
     return "\n".join(("The workspace, as it was when this was said:", *lines)) if lines else ""
 
 
@@ -175,7 +174,7 @@ def workspace_changes(pointers: Sequence[str], before: JsonObject, after: JsonOb
         if pointer in old and pointer in new:
             lines += changed_lines(old[pointer], new[pointer], pointer)
         elif pointer in new:
-            lines.append(f"+ {pointer}: {compact(new[pointer])}")
+            lines.append(f"+ {pointer}: {compact_json(new[pointer])}")
         elif pointer in old:
             lines.append(f"- {pointer}")
     if not lines:

@@ -129,9 +129,10 @@ class RichDrawing:
         """Return the live rows, painted, none wider than the terminal less one column."""
         columns = max(self._size()[0] - 1, 1)
         rows = [Text(row) for row in wrap(self._speech.partial, columns)[-_PARTIAL_ROWS:] if row]
-        alone = len(self._board.agents) <= 1
-        rows += [Text(cut(text, columns), "cyan") for text in (self._calls() if alone else ())]
-        rows += [Text(cut(text, columns), "dim") for text in (() if alone else self._agents())]
+        if len(self._board.agents) > 1:
+            rows += [Text(cut(text, columns), "dim") for text in self._agents()]
+        else:
+            rows += [Text(cut(text, columns), "cyan") for text in self._calls()]
         if self._board.root:
             rows.append(Text(cut(self._status(), columns), "dim"))
         return tuple(self._painted(rows).splitlines())

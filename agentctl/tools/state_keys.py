@@ -6,8 +6,7 @@ from typing import Protocol
 from agentctl.errors import StateConflict, ToolError
 from agentctl.protocol.commands import Command, FoldValue, Merge, RemoveValue, SetValue
 from agentctl.protocol.messages import ToolSpec
-from agentctl.protocol.values import JsonObject, JsonValue
-from agentctl.state.document import compact
+from agentctl.protocol.values import JsonObject, JsonValue, compact_json
 from agentctl.state.keys import KeyDefinition
 from agentctl.tools.definition import ActContext, Prepared, Tool, ToolOutput, ToolPlace
 from agentctl.tools.typed import BuiltInTool
@@ -79,9 +78,9 @@ def _get_tool(access: StateAccess) -> Tool:
                 raise ToolError(f"{error.message} A person must run: {error.hint}") from error
             if wanted:
                 return ToolOutput(
-                    text=compact(values[wanted]), structured={"key": wanted, "value": values[wanted]}
+                    text=compact_json(values[wanted]), structured={"key": wanted, "value": values[wanted]}
                 )
-            lines = [f"{_described(key)}: {compact(values[key.name])}" for key in keys]
+            lines = [f"{_described(key)}: {compact_json(values[key.name])}" for key in keys]
             return ToolOutput(
                 text="\n".join(lines) or "No state can be read in this stage.", structured={"values": values}
             )
@@ -120,7 +119,7 @@ def _set_tool(access: StateAccess) -> Tool:
             done = "removed" if arguments.get("remove") else "written"
             return ToolOutput(text=f"{key.name} {done}.", structured={**arguments})
 
-        preview = f"write state {key.name} = {compact(arguments.get('value'))}"
+        preview = f"write state {key.name} = {compact_json(arguments.get('value'))}"
         # The commit that carries the result carries the write: running it again does no harm.
         return Prepared(effects=(), act=act, preview=preview, read_only=True)
 

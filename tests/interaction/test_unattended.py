@@ -55,7 +55,7 @@ def test_each_refusal_is_listed_once_with_quoted_rules() -> None:
     ask = RefusedAsk(tool="shell", shown='\necho "it\'s"\nmore', allow=("shell(echo *)", "write_file(a b)"))
 
     assert refusal_lines((ask, ask)) == (
-        'refused, nobody to ask: shell: echo "it\'s" … and 1 more lines',
+        'refused, nobody to ask: shell: echo "it\'s" … and 1 more line',
         "  let it through with: --allow 'shell(echo *)' --allow 'write_file(a b)'",
     )
 

@@ -9,14 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentctl.protocol.values import JsonValue
+from agentctl.protocol.values import JsonValue, compact_json
 from agentctl.state.diff import diff
 from agentctl.state.document import (
     MAX_DEPTH,
     PatchError,
     add_with_parents,
     apply_patch,
-    compact,
     depth_of,
     places_of,
     size_bytes,
@@ -241,5 +240,5 @@ def test_a_diff_sees_that_true_is_not_one() -> None:
 
 
 def test_the_size_counts_bytes_of_compact_json() -> None:
-    assert compact({"a": "é", "b": [1, 2]}) == '{"a":"é","b":[1,2]}'
+    assert compact_json({"a": "é", "b": [1, 2]}) == '{"a":"é","b":[1,2]}'
     assert size_bytes({"a": "é"}) == 10

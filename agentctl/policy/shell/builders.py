@@ -5,12 +5,20 @@ stands in the command line is another matter: it needs a rule of its own.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from agentctl.policy.shell.calls import Call, Sink, text_of
+from agentctl.policy.shell.words import AnyWord
 
 _GO_OPTION = re.compile(r"--?(exec|toolexec|vettool|o)(?:=(.*))?", re.DOTALL)
 _RUSTC = re.compile(r".*(?:rustc|wrapper|runner|linker|rustdoc|credential).*", re.DOTALL | re.IGNORECASE)
+
+
+def _value(words: Sequence[AnyWord], at: int, attached: str | None) -> AnyWord:
+    """Return the value of the option at `at`: what is attached to it, else the word behind it, if any."""
+    if attached is not None:
+        return attached
+    return words[at + 1] if at + 1 < len(words) else ""
 
 
 def _go(sink: Sink, call: Call) -> None:
@@ -22,7 +30,7 @@ def _go(sink: Sink, call: Call) -> None:
         match = _GO_OPTION.fullmatch(text_of(word))
         if match is None:
             continue
-        value = match[2] if match[2] is not None else words[at + 1] if at + 1 < len(words) else ""
+        value = _value(words, at, match[2])
         if match[1] == "o":
             sink.write(value)
         else:
@@ -46,7 +54,7 @@ def _named_by(*options: str) -> Callable[[Sink, Call], None]:
         for at, word in enumerate(call.words[1:], start=1):
             name, equals, value = text_of(word).partition("=")
             if name in options:
-                given = value if equals else text_of(call.words[at + 1]) if at + 1 < len(call.words) else ""
+                given = text_of(_value(call.words, at, value if equals else None))
                 sink.script(given.split(",")[0], call, needs_rule=True)
 
     return program
@@ -60,7 +68,7 @@ def _cargo(sink: Sink, call: Call) -> None:
         if word == "--":
             return
         if name == "--config":
-            given = value if equals else text_of(words[at + 1]) if at + 1 < len(words) else ""
+            given = text_of(_value(words, at, value if equals else None))
             if _RUSTC.fullmatch(given) or "=" not in given:
                 sink.flag("a setting of `cargo` may name a program")
 
