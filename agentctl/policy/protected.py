@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import field
+from pathlib import PurePath
 
 from agentctl.policy.paths import Place
 from agentctl.records import dataclass
@@ -92,6 +93,10 @@ class ProtectedPaths:
             (f"it holds {name}: {reason}" for name, reason in self.places.items() if name.startswith(below)),
             "",
         )
+
+    def plus(self, paths: Iterable[PurePath], reason: str) -> "ProtectedPaths":
+        """Return these and further paths, absolute and resolved; one that is there keeps its reason. Pure."""
+        return ProtectedPaths(places={_form(str(path)): reason for path in paths} | dict(self.places))
 
 
 def protected_paths(place: Place, own: Iterable[tuple[str, str]] = ()) -> ProtectedPaths:

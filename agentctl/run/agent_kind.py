@@ -185,7 +185,7 @@ def _stage_rules(settings: Settings, blueprint: Blueprint, stage: StageTable, na
 
 def kept_files(blueprint: Blueprint) -> tuple[Path, ...]:
     """Return the running blueprint and the files of it that were trusted. May block."""
-    return blueprint.source.path, *trust_needed(blueprint).files
+    return tuple(path.resolve() for path in (blueprint.source.path, *trust_needed(blueprint).files))
 
 
 def own_places(blueprint: Blueprint) -> tuple[tuple[str, str], ...]:

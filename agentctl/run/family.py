@@ -168,8 +168,16 @@ def _kind(house: House, blueprint: Blueprint, seed: RunSeed) -> AgentKind:
         raise ToolError(f"{blueprint.name!r} cannot run below this agent: {error.message}") from error
     except (InvalidInput, ProviderError) as error:
         raise ToolError(f"{blueprint.name!r} cannot be started: {error.message}") from error
+    # What the runs above it are made of stays out of its reach as it is out of theirs.
+    kept = (*kind.kept, *parent.tools.place.kept)
     return replace(
         kind,
+        kept=kept,
+        servers=tuple(
+            replace(plan, roots=replace(plan.roots, kept=kept)) if plan.roots.kept else plan
+            for plan in kind.servers
+        ),
+        protected=kind.protected.plus(kept, "a run that goes on is made of it"),
         state=state,
         stages=tuple(replace(own, sandbox=within(own.sandbox, stage.sandbox)) for own in kind.stages),
         read_paths=both_allow(kind.read_paths, parent.tools.place.read_paths),

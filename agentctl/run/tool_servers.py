@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from pathlib import Path
 
 from agentctl.blueprint.code import CodeLoader
@@ -136,7 +136,7 @@ class _Declared:
             oauth=_oauth(table.oauth, filled),
             env=tuple((name, filled.fill(value)) for name, value in table.env.items()),
             cwd=cwd,
-            roots=roots,
+            roots=roots if table.sandbox else replace(roots, kept=()),
             required=table.required,
             startup_timeout_s=table.startup_timeout,
             call_timeout_s=table.call_timeout,

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from agentctl.locations import config_dir
 from tests.end_to_end.command import Bench
 
 FAMILY = """
@@ -315,3 +316,38 @@ def test_a_worker_of_the_same_blueprint_has_its_parents_inputs(bench: Bench) -> 
 
     assert ran.code == 0, ran.err
     assert "gold" in str(tool_results(ran.out)[0]["text"])
+
+
+def test_a_sub_agent_cannot_rewrite_the_blueprint_of_the_run_that_started_it(bench: Bench) -> None:
+    config = config_dir()
+    (config / "blueprints").mkdir(parents=True)
+    (config / "config.toml").write_text('[tool_permissions]\nwrite_file = "allow"\nspawn_agent = "allow"\n')
+    (config / "blueprints" / "helper.toml").write_text(
+        '[agent]\nname = "helper"\n[model]\nuse = "scripted:"\n'
+        '[stages.one]\navailable_tools = ["write_file"]\n'
+    )
+    above = bench.workdir / "above.toml"
+    above.write_text("""
+[agent]
+name = "above"
+[model]
+use = "scripted:"
+[stages.one]
+available_tools = ["spawn_agent"]
+[[script.replies]]
+agent = "above"
+tool_calls = [{ tool = "spawn_agent", arguments = { agent = "helper", task = "go" } }]
+[[script.replies]]
+agent = "helper"
+tool_calls = [{ tool = "write_file", arguments = { path = "above.toml", content = "", overwrite = true } }]
+[[script.replies]]
+text = "Done."
+times = 0
+""")
+    before = above.read_text()
+
+    ran = bench.agentctl("run", above, "go")
+
+    assert "above.toml" in ran.err
+    assert ran.code == 5, ran.err
+    assert above.read_text() == before
