@@ -396,7 +396,8 @@ async def test_a_tool_written_during_the_run_is_offered_from_the_next_step(scene
     assert source in question.preview
 
 
-async def test_a_changed_source_asks_again_whatever_was_granted(scene: Scene) -> None:
+@pytest.mark.parametrize("choice", ["run", "always"])
+async def test_a_changed_source_asks_again_whatever_was_granted(scene: Scene, choice: str) -> None:
     path = scene.blueprint(tools='"write_file", "made"', agent=DYNAMIC)
     first, second = tool_source("return 1"), tool_source("return 2")
 
@@ -407,7 +408,7 @@ async def test_a_changed_source_asks_again_whatever_was_granted(scene: Scene) ->
         calls("made"),
         calls("write_file", path="tools/made.py", content=second, overwrite=True),
         calls("made"),
-        answers=scene.answering("run"),
+        answers=scene.answering(choice),
     )
 
     asked = [question.preview for question in scene.asked if question.tool == "made"]
