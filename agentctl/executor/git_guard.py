@@ -41,7 +41,7 @@ class GitGuard:
         self._identity = _identity(git.directory) if git else None
         self._workdir = workdir
         self._kept: list[_Kept] = []
-        for directory in dict.fromkeys((git.directory, git.common)) if git else ():
+        for directory in dict.fromkeys((git.directory, git.common, *git.modules)) if git else ():
             for name in _NAMES:
                 self._remember(directory / name)
         for place in own:

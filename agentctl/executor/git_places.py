@@ -8,6 +8,7 @@ from agentctl.executor.paths import follow
 from agentctl.records import dataclass
 
 _POINTER_LIMIT = 4096
+_MOST_MODULES = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +24,8 @@ class GitPlaces:
     kept: tuple[Path, ...]
     """Hooks and configuration; existing ones only."""
     held: tuple[Path, ...]
+    modules: tuple[Path, ...] = ()
+    """The repositories of its submodules: git looks into them whenever it looks at the whole."""
 
 
 def git_places(workdir: Path) -> GitPlaces | None:
@@ -38,12 +41,17 @@ def git_places(workdir: Path) -> GitPlaces | None:
     if stat.S_ISDIR(mode):
         common = common_of(entry)
         inside = common.is_relative_to(workdir)
+        modules = _modules(entry)
+        above = {folder for one in modules for folder in one.parents if folder.is_relative_to(entry)}
         return GitPlaces(
             directory=entry,
             common=common,
             outside=(),
-            kept=_kept(entry) + (_kept(common) if inside and common != entry else ()),
-            held=(entry,),
+            kept=_kept(entry)
+            + (_kept(common) if inside and common != entry else ())
+            + tuple(place for one in modules for place in _kept(one)),
+            held=(entry, *sorted(above - {entry}), *modules),
+            modules=modules,
         )
     if not stat.S_ISREG(mode):
         return None
@@ -64,6 +72,26 @@ def git_places(workdir: Path) -> GitPlaces | None:
 def common_of(directory: Path) -> Path:
     """Return where a repository keeps hooks and configuration: itself, or what a linked one names."""
     return pointed(directory / "commondir", directory, b"") or directory
+
+
+def _modules(directory: Path) -> tuple[Path, ...]:
+    """Return the repositories under `modules`, theirs included, at most 100; follows no link to a folder."""
+    found: list[Path] = []
+    waiting = [directory / "modules"]
+    while waiting and len(found) < _MOST_MODULES:
+        here = waiting.pop()
+        try:
+            with os.scandir(here) as entries:
+                inner = [Path(entry.path) for entry in entries if entry.is_dir(follow_symlinks=False)]
+        except OSError:
+            continue
+        for one in sorted(inner):
+            if (one / "HEAD").is_file() and (one / "objects").is_dir():
+                found.append(one)
+                waiting.append(one / "modules")
+            else:
+                waiting.append(one)  # a submodule's name may have slashes in it
+    return tuple(found[:_MOST_MODULES])
 
 
 def _kept(directory: Path) -> tuple[Path, ...]:

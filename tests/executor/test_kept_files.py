@@ -117,3 +117,30 @@ async def test_a_program_whose_trusted_file_changed_is_not_started(hands: Hands)
     file.unlink()
     with pytest.raises(ToolError, match="is not what was trusted"):
         await hands.executor.run(request)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "attempt",
+    [
+        "echo evil > .git/modules/lib/sub/config",
+        "echo evil > .git/modules/lib/sub/hooks/post-checkout",
+        "cd .git/modules && mv lib old && mkdir -p lib/sub && echo evil > lib/sub/config",
+        "cd .git && mv modules old && mkdir -p modules/lib/sub && echo evil > modules/lib/sub/config",
+    ],
+)
+async def test_a_submodules_configuration_stays_as_it_was(
+    hands: Hands, kind: SandboxKind, attempt: str
+) -> None:
+    git = hands.roots.workdir / ".git"
+    module = git / "modules" / "lib" / "sub"
+    for directory in (git, module):
+        (directory / "hooks").mkdir(parents=True)
+        (directory / "objects").mkdir()
+        (directory / "HEAD").write_text("ref: refs/heads/main\n")
+        (directory / "config").write_text("[core]\n")
+
+    await try_in(hands, kind, attempt)
+
+    assert (module / "config").read_text() == "[core]\n"
+    assert list((module / "hooks").iterdir()) == []
