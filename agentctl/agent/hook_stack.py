@@ -223,6 +223,10 @@ class HookStack(Hook):
             except Exception as error:  # noqa: BLE001 - a person's hook may raise anything
                 failure = f"{type(error).__name__}: {error}"
                 action = self._failed(member, name, failure, time.perf_counter() - begun)
+            else:
+                if isinstance(action, Stop):
+                    elapsed = time.perf_counter() - begun
+                    self._report(Acted(hook=member.label, event=name, action=action, elapsed_s=elapsed))
             if isinstance(action, Stop):
                 return action
         return Continue()

@@ -30,6 +30,7 @@ from agentctl.agent.hook_events import (
     ToolResultEvent,
     TurnFinished,
 )
+from agentctl.agent.hook_patch import patched
 from agentctl.agent.hook_record import acted_event, noted, restored
 from agentctl.agent.hook_stack import Acted, HookStack
 from agentctl.agent.shipped_hooks import Redact
@@ -42,7 +43,6 @@ from agentctl.protocol.messages import AssistantMessage, ToolCall, ToolResult
 from agentctl.records import dataclass
 from agentctl.state.cells import CellView
 from agentctl.state.scratchpad import Scratchpad
-from agentctl.state.views import Blocks, place
 from agentctl.tools.definition import ToolOutput
 
 
@@ -88,6 +88,9 @@ class Hooks(Protocol):
     def watching(self, emit: Emit, stop: Callable[[str], None]) -> Emit:
         """Return an emit that lets hooks see pieces of a reply; `stop` is called at most once, with why."""
 
+    async def stopped_while_streaming(self, reason: str) -> RunFailed:
+        """Write down who stopped the reply, and return what ends the run."""
+
     async def after_reply(self, reply: AssistantMessage) -> AskAgain | None:
         """Return whether the model is asked again; None accepts the reply."""
 
@@ -126,6 +129,10 @@ class NoHooks:
         """Return `emit` as it is."""
         del stop
         return emit
+
+    async def stopped_while_streaming(self, reason: str) -> RunFailed:
+        """Never called."""
+        return _stopped(reason)
 
     async def after_reply(self, reply: AssistantMessage) -> AskAgain | None:
         """Accept the reply."""
@@ -226,6 +233,11 @@ class RunHooks:
             emit(event)
 
         return seen
+
+    async def stopped_while_streaming(self, reason: str) -> RunFailed:
+        """Write down who stopped the reply, and return what ends the run."""
+        await self._record()
+        return _stopped(reason)
 
     async def after_reply(self, reply: AssistantMessage) -> AskAgain | None:
         """Return whether the model is asked again, which only a turn without tool calls may be."""
@@ -354,40 +366,6 @@ class RunHooks:
         with anyio.CancelScope(shield=True):
             for one in acted:
                 await self.commit(acted_event(one))
-
-
-def patched(request: ModelRequest, patch: Patch) -> ModelRequest:
-    """Return the request with a patch. Pure.
-
-    Raises:
-        RunFailed: it demands a tool that is not among those that are left.
-    """
-    tools = request.tools
-    if patch.active_tools is not None:
-        tools = tuple(tool for tool in tools if tool.name in patch.active_tools)
-    choice = request.tool_choice if patch.tool_choice is None else patch.tool_choice
-    names = {tool.name for tool in tools}
-    if (choice == "required" and not names) or (
-        choice not in {"auto", "none", "required"} and choice not in names
-    ):
-        raise RunFailed(
-            f"A hook's patch asks the model for the tool {choice!r}, and the tools that are left are"
-            f" {', '.join(sorted(names)) or 'none'}."
-        )
-    messages = request.messages if patch.history is None else patch.history
-    shown = "\n\n".join(patch.context)
-    return replace(
-        request,
-        system=request.system if patch.system is None else patch.system,
-        temperature=request.temperature if patch.temperature is None else patch.temperature,
-        max_output_tokens=(
-            request.max_output_tokens if patch.max_output_tokens is None else patch.max_output_tokens
-        ),
-        tool_choice=choice,
-        tools=tools,
-        extra={**request.extra, **patch.extra},
-        messages=place(messages, Blocks(changes=shown)) if shown else messages,
-    )
 
 
 def _answer(call: ToolCall, outcome: Literal["denied", "failed"], text: str) -> ToolResult:

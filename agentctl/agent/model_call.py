@@ -8,7 +8,7 @@ from agentctl.agent.compaction import shrink
 from agentctl.agent.context import AgentContext
 from agentctl.agent.hooks import NEVER_EXECUTED, AskAgain, NoCallRuns
 from agentctl.agent.prompt import build_request, counted_tokens, estimate_tokens
-from agentctl.errors import ProviderError, RunFailed
+from agentctl.errors import ProviderError
 from agentctl.ids import new_call_id
 from agentctl.llm.base import LanguageModel, ModelCallFailed, ModelRequest
 from agentctl.policy.budgets import StepCost
@@ -124,7 +124,7 @@ async def _reply(
         return None
     if stopped:
         context.tools.release(reservation)
-        raise RunFailed(f"A hook stopped the run: {stopped[0]}")
+        raise await context.tools.hooks.stopped_while_streaming(stopped[0])
     reply = _with_call_ids(reply)
     context.tools.settle_step(reservation, reply.usage)
     return reply

@@ -64,7 +64,7 @@ async def _repaired(context: AgentContext, calls: tuple[ToolCall, ...]) -> tuple
         if not settled and not context.tools.is_offered(call.tool):
             decided = await context.tools.hooks.invalid_call(call, context.tools.offered)
         if isinstance(decided, NoCallRuns):
-            return f"{decided.why} No call of this reply was run."
+            return f"{decided.why.rstrip('. ')}. No call of this reply was run."
         repaired.append(decided or call)
     return tuple(repaired)
 

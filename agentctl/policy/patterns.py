@@ -320,7 +320,7 @@ def _agent_pattern(text: str) -> NamePattern:
 
 
 _ANYTHING = "(?s:.*)"
-_OPERATORS = frozenset({"&&", "||", "|", ";", "&", "|&", ";;"})
+_OPERATORS = frozenset({"&&", "||", "|", ";", "&", "|&", ";;", ">", ">>", "<", "2>", "&>", ">|"})
 
 
 def _word(pieces: tuple[tuple[str, bool], ...]) -> Word:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from agentctl.agent.hook import Hook
 from agentctl.agent.hook_command import CommandHook, Ran
+from agentctl.agent.hook_events import EVENT_NAMES
 from agentctl.agent.hook_stack import Acted, HookFailed, HookStack, Member
 from agentctl.agent.hooks import Hooks, NoHooks, RunHooks
 from agentctl.agent.shipped_hooks import Audit, Notify, ReadBeforeWrite, Redact
@@ -121,6 +122,9 @@ class _Maker:
             raise self._invalid(path, f"the hook cannot be made: {type(error).__name__}: {error}") from error
         if not isinstance(made, Hook):
             raise self._invalid(path, "that is no hook: write a subclass of agentctl.api.Hook")
+        for name in dir(type(made)):
+            if name.startswith("on_") and name.removeprefix("on_") not in EVENT_NAMES:
+                raise self._invalid(path, f"{name} is for no event; the events are {', '.join(EVENT_NAMES)}")
         return made
 
     def _invalid(self, path: tuple[str | int, ...], message: str) -> InvalidInput:

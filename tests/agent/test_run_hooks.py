@@ -11,6 +11,7 @@ import pytest
 
 from agentctl.blueprint.load import load_blueprint
 from agentctl.blueprint.trust import trust_needed
+from agentctl.errors import InvalidInput
 from agentctl.protocol.events import CallCompleted, HookActed, MessageAdded, RunEnded
 from agentctl.protocol.messages import UserMessage
 from agentctl.settings.trust_store import TrustStore
@@ -216,6 +217,17 @@ async def test_a_hook_can_stop_a_reply_while_it_comes_in(bench: Bench) -> None:
 
     assert isinstance(played.end, RunEnded)
     assert "a secret" in played.end.reason
+    acted = [event for event in played.events if isinstance(event, HookActed)]
+    assert [(event.event, event.action) for event in acted] == [("text_delta", "Stop")]
+
+
+async def test_a_method_for_no_event_is_a_mistake_and_not_a_hook_that_never_acts(bench: Bench) -> None:
+    path = bench.blueprint(
+        USE, h__py=hook("    def on_stage_entry(self, c, e):\n        return Stop('never')")
+    )
+
+    with pytest.raises(InvalidInput, match="on_stage_entry is for no event; the events are model_call,"):
+        await bench.play(path, {"text": "done"})
 
 
 async def test_a_program_can_be_a_hook_and_keeps_notes(bench: Bench) -> None:

@@ -37,6 +37,7 @@ def problems(rules: MakeRules, text: str) -> tuple[Problem, ...]:
         ('shell = { deny = ["git commit -m don\'t"] }', "is not closed", "", (2, 19)),
         ('shell = { deny = [""] }', "the pattern is empty", "", (2, 19)),
         ('shell = { allow = ["ls && rm x"] }', "stands between two", "", (2, 20)),
+        ('shell = { deny = ["echo * > *"] }', "stands between two", "", (2, 19)),
         ('list_dir = { allow = ["src"] }', "takes no pattern", "read_file", (2, 23)),
         ('network = { allow = ["https://x.com"] }', "a host is written", "", (2, 22)),
         ('write_file = { deny = ["~bob/x"] }', "`~name`", "", (2, 24)),
