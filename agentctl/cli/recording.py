@@ -10,6 +10,7 @@ from agentctl.journal.store import Record
 from agentctl.llm.base import Emit, FailureDetails, ModelCallFailed, ModelRequest
 from agentctl.protocol.effects import Effect
 from agentctl.protocol.events import (
+    AskRefused,
     CallCompleted,
     ContextCompacted,
     MessageAdded,
@@ -38,6 +39,17 @@ class Recording:
     questions: dict[str, Question] = field(default_factory=dict)
     answers: dict[str, Answer] = field(default_factory=dict)
     """By call id, or `STAGE/CHECKPOINT`."""
+    refused_asks: bool = False
+    """An ask was refused for lack of a person, so the run did not wait for one, at least not at its end."""
+
+    @property
+    def had_a_person(self) -> bool:
+        """Whether somebody was there to answer, at least once."""
+        return any(
+            answer.by != "unattended"
+            and (isinstance(answer, ApprovalAnswer) or answer.no_answer != "unattended")
+            for answer in self.answers.values()
+        )
 
     def answer(self, question: Question) -> Answer:
         """Return what was answered to this question, or what nobody's presence means."""
@@ -66,6 +78,8 @@ def read_recording(records: Sequence[Record]) -> Recording | None:
                 found.summaries.append(summary)
             case ToolCallDecided():
                 found.decided[event.call_id] = event
+            case AskRefused():
+                found.refused_asks = True
             case CallCompleted():
                 found.completed[event.call_id] = event
             case QuestionAsked(question=question):

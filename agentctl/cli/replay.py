@@ -120,7 +120,7 @@ async def _replay(run: str, policy: str, until: int, trust: str) -> list[Differe
         house.trust = trust
         journal = MemoryJournal(clock=house.clock)
         hub = Hub(house.clock)
-        asked = bool(past.recording.answers)
+        asked = past.recording.had_a_person
         unread = script_from_table({"replies": [{"text": "unread"}]}, source="replay", lines=[0])
         replaying = replace(
             house,
@@ -160,7 +160,8 @@ async def _run(
     house: House, blueprint: Blueprint, past: _Past, journal: MemoryJournal
 ) -> tuple[RunEnd, Cells, list[Event]]:
     started = past.recording.started
-    kind = agent_kind(house, blueprint, Path(started.workdir), started.launch)
+    launch = replace(started.launch, on_ask="deny") if past.recording.refused_asks else started.launch
+    kind = agent_kind(house, blueprint, Path(started.workdir), launch)
     # One model for all stages: the replies come in the order in which they came.
     model = RecordedModel("recorded", past.recording)
     recorded = {name: replace(stage, model=model) for name, stage in kind.models.items()}
@@ -170,7 +171,7 @@ async def _run(
         run_id=started.run_id,
         thread_id=started.thread_id,
         workdir=Path(started.workdir),
-        launch=started.launch,
+        launch=launch,
         live=live,
         store=SharedState(),
         context=started.context,

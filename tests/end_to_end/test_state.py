@@ -246,6 +246,38 @@ def test_a_recorded_run_is_replayed_under_todays_policy(bench: Bench, blueprint:
     assert bench.agentctl("replay", "last", "--until", "9999").code == 0
 
 
+ALONE = """
+[agent]
+name = "alone"
+[model]
+use = ["scripted:"]
+[stages.work]
+prompt = "Work."
+available_tools = ["shell", "ask_user"]
+required_tools = ["ask_user"]
+[[script.replies]]
+tool_calls = [{ tool = "shell", arguments = { command = "make a" } }]
+[[script.replies]]
+tool_calls = [{ tool = "ask_user", arguments = { question = "What?" } }]
+[[script.replies]]
+text = "done"
+"""
+
+
+@pytest.mark.parametrize("paused", [False, True], ids=["refused at once", "paused, then resumed"])
+def test_a_run_that_nobody_answered_is_replayed_as_it_was(bench: Bench, *, paused: bool) -> None:
+    blueprint = bench.blueprint(ALONE)
+    if paused:
+        assert bench.agentctl("run", blueprint, "go", "--on-ask", "pause").code == 4
+        assert bench.agentctl("resume", "last").code == 5
+    else:
+        assert bench.agentctl("run", blueprint, "go").code == 5
+
+    again = bench.agentctl("replay", "last")
+
+    assert (again.code, again.out) == (0, "nothing would differ\n"), again.out
+
+
 def test_a_run_is_forked_from_an_earlier_point_and_goes_on(bench: Bench, blueprint: Path) -> None:
     first = trusted(bench, blueprint, "--json")
     run = str(first.result["run"])
