@@ -1,5 +1,8 @@
 """Keys of grants: for each part of a call that asks, the narrowest rule that will match it again."""
 
+import re
+from dataclasses import replace
+
 from agentctl.policy.patterns import quote_words
 from agentctl.policy.programs import (
     EXACT,
@@ -21,6 +24,7 @@ from agentctl.protocol.effects import (
     WritePath,
 )
 
+_SETTING = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
 _NO_OWN_KEY = frozenset({"shell", "write_file", "read_file", "network", "spawn_agent"})
 
 
@@ -61,6 +65,14 @@ def _folder_of(path: str) -> str:
 def _command_words(command: RunProgram) -> str:
     """Return the pattern for a simple command: its program and sub-command, or all of its words."""
     argv = command.argv
+    settings = next((at for at, word in enumerate(argv) if not _SETTING.match(word)), len(argv))
+    if settings:
+        # What is set belongs to the key, and so does the program: `FOO=1 *` would be any program at all.
+        if settings == len(argv) or min(command.unknown, default=settings) < settings:
+            return ""
+        unknown = tuple(at - settings for at in command.unknown)
+        inner = _command_words(replace(command, argv=argv[settings:], unknown=unknown))
+        return f"{quote_words(argv[:settings])} {inner}" if inner else ""
     program = base_name(argv[0])
     known = min(command.unknown, default=len(argv))
     if known == 0:

@@ -58,6 +58,8 @@ def book(layers: MakeLayers) -> GrantBook:
         ("python3 test.py", "shell(python3 test.py)"),
         ("./gradlew build", "shell(./gradlew build *)"),
         ("make test", "shell(make test)"),
+        ("FOO=1 npm test", "shell(FOO=1 npm test *)"),
+        ("FOO=1 BAR=2 make test", "shell(FOO=1 BAR=2 make test)"),
         ("rm -rf build", "shell(rm -rf build)"),
         ("curl https://example.com/x", "shell(curl https://example.com/x)"),
         ("sudo rm x", "shell(sudo rm x)"),
@@ -74,7 +76,7 @@ def test_a_key_is_the_narrowest_rule_that_matches_again(layers: MakeLayers, line
     assert keys_of(layers(), run(line)) == (key,)
 
 
-@pytest.mark.parametrize("line", ["sh", "bash -s", "python3", "python3 -", "perl -w", "xargs rm"])
+@pytest.mark.parametrize("line", ["sh", "bash -s", "python3", "python3 -", "perl -w", "xargs rm", "FOO=1 sh"])
 def test_a_program_that_reads_its_orders_elsewhere_cannot_be_remembered(
     layers: MakeLayers, line: str
 ) -> None:
