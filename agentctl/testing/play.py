@@ -165,12 +165,19 @@ class Stage:
         )
 
     async def begin(self, turn: Turn, thread_id: str = "") -> tuple[str, RunEnd]:
-        """Run one turn to its end; return the run's id and how it ended."""
+        """Run one turn to its end; return the run's id and how it ended.
+
+        Raises:
+            ProviderError: the run finished, and replies are left that nobody asked for.
+        """
         house = self.house(self._script(turn.replies))
         order = Order(task=turn.text, workdir=self.workdir, flags=self.flags, thread_id=thread_id)
         try:
             async with begun(house, self.blueprint, order) as parts:
-                return parts.recorder.run_id, await run_or_fail(parts)
+                run_id, end = parts.recorder.run_id, await run_or_fail(parts)
+            if isinstance(end, RunEnded) and end.outcome == "finished":
+                house.providers.check_all_read()
+            return run_id, end
         finally:
             await _close(house)
 
@@ -194,7 +201,8 @@ class Stage:
         if not isinstance(values, list) or not values:
             return None
         listed: list[JsonValue] = [reply for reply in values]  # noqa: C416 - a list of any JSON, for the reader
-        return script_from_table({"replies": listed}, source=str(source.path), lines=[0] * len(listed))
+        named = "replies" if replies else str(source.path)
+        return script_from_table({"replies": listed}, source=named, lines=list(range(1, len(listed) + 1)))
 
 
 @asynccontextmanager

@@ -351,7 +351,7 @@ async def child(vector: Any, folder: Path) -> None:
     replies: list[Any] = [
         {"stage": "lead", "tool_calls": [spawn]},
         {"stage": "lead", "text": "led"},
-        *({**again, "agent": "digger", "text": "so far"} for _ in range(4)),
+        {**again, "agent": "digger", "text": "so far", "times": 0},
     ]
     played = await play(
         path, [Turn(text="go", replies=replies)], workdir=bench.workdir, allow=["spawn_agent", "shell"]

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import pytest
 
+from agentctl.errors import ProviderError
 from agentctl.journal.states import load_cells
 from agentctl.protocol.events import MessageAdded, RunEnded
 from agentctl.protocol.messages import AssistantMessage, TextPart, ToolMessage, UserMessage
@@ -312,3 +313,12 @@ async def test_a_dead_journal_takes_nothing_more() -> None:
     await again.acquire("t-1")
     await again.append(commit("r-1", note("y")))
     assert len(await again.read("r-1")) == 1
+
+
+async def test_a_reply_that_nobody_asks_for_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "b.toml"
+    path.write_text('[agent]\nname = "b"\n[model]\nuse = ["scripted:"]\n[stages.w]\nprompt = "x"\n')
+    turn = Turn(text="go", replies=[{"text": "done"}, {"text": "never"}])
+
+    with pytest.raises(ProviderError, match=r"1 unread replies of its script \(replies:2\)"):
+        await play(path, [turn], workdir=tmp_path)
