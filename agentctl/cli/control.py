@@ -21,6 +21,8 @@ app = command_app()
 def pause(run: WholeRun = "last") -> None:
     """Stop a running run with all its agents so that `resume` goes on.
 
+    A command that runs is ended; after `resume` you and the model are told that it may have happened in part.
+
     Example: agentctl pause last
     """
     sys.stderr.write(anyio.run(_stop, run, "pause") + "\n")

@@ -264,8 +264,10 @@ def shell_pattern(text: str) -> ShellPattern:
     """Return the pattern of a simple command's words.
 
     Raises:
-        PatternError: empty, an open quote, or an operator that stands between commands.
+        PatternError: empty, an open quote, an operator that stands between commands, or a rule inside a rule.
     """
+    if (nested := _RULE.fullmatch(text.strip())) is not None:
+        raise PatternError(f"a pattern is the command's words: write {nested[1]!r}, not {text.strip()!r}")
     words = [_word(pieces) for pieces in _split(text)]
     if not words:
         raise PatternError("the pattern is empty; write the command's words, or the tool without brackets")
@@ -319,6 +321,8 @@ def _agent_pattern(text: str) -> NamePattern:
     return NamePattern(regex=re.compile(".*".join(re.escape(part) for part in name.split("*")), re.DOTALL))
 
 
+_RULE = re.compile(r"[A-Z]\w*\((.+)\)")
+"""As other agents write one, `Bash(npm test)`: as words it never matches."""
 _ANYTHING = "(?s:.*)"
 _OPERATORS = frozenset({"&&", "||", "|", ";", "&", "|&", ";;", ">", ">>", "<", "2>", "&>", ">|"})
 

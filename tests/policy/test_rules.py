@@ -38,6 +38,7 @@ def problems(rules: MakeRules, text: str) -> tuple[Problem, ...]:
         ('shell = { deny = [""] }', "the pattern is empty", "", (2, 19)),
         ('shell = { allow = ["ls && rm x"] }', "stands between two", "", (2, 20)),
         ('shell = { deny = ["echo * > *"] }', "stands between two", "", (2, 19)),
+        ('shell = { allow = ["Bash(npm test)"] }', "write 'npm test', not 'Bash(npm test)'", "", (2, 20)),
         ('list_dir = { allow = ["src"] }', "takes no pattern", "read_file", (2, 23)),
         ('network = { allow = ["https://x.com"] }', "a host is written", "", (2, 22)),
         ('write_file = { deny = ["~bob/x"] }', "`~name`", "", (2, 24)),
