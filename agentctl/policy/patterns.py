@@ -266,7 +266,7 @@ def shell_pattern(text: str) -> ShellPattern:
     Raises:
         PatternError: empty, an open quote, an operator that stands between commands, or a rule inside a rule.
     """
-    if (nested := _RULE.fullmatch(text.strip())) is not None:
+    if (nested := re.fullmatch(r"\s*[A-Z]\w*\((.+)\)\s*", text)) is not None:  # as other agents write it
         raise PatternError(f"a pattern is the command's words: write {nested[1]!r}, not {text.strip()!r}")
     words = [_word(pieces) for pieces in _split(text)]
     if not words:
@@ -321,8 +321,6 @@ def _agent_pattern(text: str) -> NamePattern:
     return NamePattern(regex=re.compile(".*".join(re.escape(part) for part in name.split("*")), re.DOTALL))
 
 
-_RULE = re.compile(r"[A-Z]\w*\((.+)\)")
-"""As other agents write one, `Bash(npm test)`: as words it never matches."""
 _ANYTHING = "(?s:.*)"
 _OPERATORS = frozenset({"&&", "||", "|", ";", "&", "|&", ";;", ">", ">>", "<", "2>", "&>", ">|"})
 

@@ -1,5 +1,6 @@
 """Every place to start from, every kind of question, every mode: in time, with the docs' exit codes."""
 
+import os
 import subprocess
 import sys
 import time
@@ -427,3 +428,15 @@ def test_an_option_that_edits_takes_the_edited_document(bench: Bench) -> None:
     assert answered.code == 0, answered.err
     assert bench.agentctl("resume", "last").code == 0
     assert (bench.workdir / "plan.md").read_text("utf-8") == "better plan"
+
+
+def test_a_pipe_in_place_of_a_checkpoints_document_holds_nobody_up(bench: Bench) -> None:
+    os.mkfifo(bench.workdir / "plan.md")
+    text = BLUEPRINTS["checkpoint"].replace(
+        'prompt = "Is this right?"', 'prompt = "Is this right?"\ndocument = "plan.md"'
+    )
+
+    ended = bench.agentctl("run", bench.blueprint(text), "go")
+
+    assert ended.code == 2
+    assert "checkpoint document 'plan.md': it is no regular file" in ended.err
