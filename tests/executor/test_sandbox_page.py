@@ -1,6 +1,5 @@
 """docs/sandbox.md says what is there."""
 
-import json
 from dataclasses import fields
 from pathlib import Path
 
@@ -41,14 +40,3 @@ def test_the_attempts_are_as_many_as_the_page_says() -> None:
     known = {"outside": "", "home": "", "pid": "1", "tcp": "1", "udp": "1", "abstract": "", "socket": ""}
 
     assert f"makes {len(attempts(known))} attempts" in PAGE
-
-
-def test_the_measured_numbers_are_the_recorded_ones() -> None:
-    recorded = json.loads(
-        (Path(__file__).parents[2] / "bench" / "results" / "processes.json").read_text("utf-8")
-    )
-
-    for name in ("spawn itself", "over the spawn", "bubblewrap over bare", "landlock over bare"):
-        figures = recorded["calls"][name]
-        assert f"| {figures['least_ms']} ms | {figures['median_ms']} ms |" in PAGE
-    assert f"takes {recorded['gigabyte_of_output']['ratio']} times" in PAGE
