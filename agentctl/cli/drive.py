@@ -24,6 +24,7 @@ from agentctl.run.runner import RunEnd, RunParts, run_or_fail
 from agentctl.terminal.api import Device, Ending, Terminal, serve_prompts
 
 _LAST_WORDS_S = 0.5
+_ON_ITS_WAY_S = 0.3
 
 
 @dataclass(slots=True)
@@ -73,12 +74,28 @@ async def drive(parts: RunParts, terminal: Terminal, hub: Hub, device: Device | 
     """
     stop = Stop()
     stop.leave = partial(_leave, terminal, device, stop, parts.recorder.run_id)
+    code = 0
+    failures: list[Exception] = []
+    async with anyio.create_task_group() as watching:
+        await watching.start(watch_signals, stop)
+        try:
+            code = await _driven(parts, terminal, hub, device, stop)
+        except Exception as error:  # noqa: BLE001 - raised below as it is, not inside another group
+            failures.append(error)
+        stop.leave = _nothing  # all has been said
+        watching.cancel_scope.cancel()
+    if failures:
+        raise failures[0]
+    return code
+
+
+async def _driven(parts: RunParts, terminal: Terminal, hub: Hub, device: Device | None, stop: Stop) -> int:
+    """Run and show; signals are watched until the last word is out, so that none of them takes it away."""
     ended: list[RunEnd] = []
     async with anyio.create_task_group() as group:
         if device is not None:
             group.start_soon(serve_prompts, hub, device, terminal)
         group.start_soon(_open_door, parts.recorder.run_id, Door(hub=hub, stopping=stop))
-        await group.start(watch_signals, stop)
         with stop.scope:
             ended.append(await run_or_fail(parts))
         group.cancel_scope.cancel()
@@ -88,6 +105,10 @@ async def drive(parts: RunParts, terminal: Terminal, hub: Hub, device: Device | 
     end = ended[0]
     terminal.finish(_ending(parts.recorder, end))
     return end.exit_code
+
+
+def _nothing() -> None:
+    """Leave without another word."""
 
 
 def _leave(terminal: Terminal, device: Device | None, stop: Stop, run_id: str) -> None:
@@ -117,7 +138,10 @@ async def watch_signals(stop: Stop, *, task_status: anyio.abc.TaskStatus[None]) 
         task_status.started()
         async for number in signals:
             if stop.exit_code:
-                # The second signal means now: what was committed is safe, and children die with us.
+                # The second signal means now: what was committed is safe, and children die with us. Most
+                # often the end is on its way already, and would be cut off in its last words.
+                with anyio.move_on_after(_ON_ITS_WAY_S):
+                    await anyio.sleep_forever()
                 stop.leave()
                 os._exit(stop.exit_code)
             interrupted = number == signal.SIGINT
