@@ -9,14 +9,13 @@ import re
 import signal
 import termios
 import time
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agentctl.terminal.visible import exact
-from tests.end_to_end.command import Bench
+from tests.end_to_end.command import ROOT, Bench
 from tests.end_to_end.test_prompt_cases import DONE, script, whole_on_screen
 from tests.terminal.pty_screen import Open, Screen
 
@@ -273,10 +272,10 @@ def test_a_terminals_report_is_no_part_of_an_answer_in_words(bench: Bench, on_sc
     assert '"text":"me"' in bench.agentctl("log", "last", "--json").out
 
 
-def test_nobody_types_a_key_that_nothing_would_keep(on_screen: Open) -> None:
-    if find_spec("keyring") is not None:
-        pytest.skip("the keyring is installed here")
-    screen = on_screen("auth", "set", "anthropic")
+def test_nobody_types_a_key_that_nothing_would_keep(on_screen: Open, tmp_path: Path) -> None:
+    # Python reads this at its start: as if the extra had not been installed.
+    (tmp_path / "sitecustomize.py").write_text('import sys\nsys.modules["keyring"] = None\n', "utf-8")
+    screen = on_screen("auth", "set", "anthropic", env={"PYTHONPATH": f"{tmp_path}:{ROOT}"})
 
     assert screen.wait_end() == 7
     assert "The keyring is not installed." in screen.text
